@@ -1,0 +1,125 @@
+"""Where everything of cass lives on disk: the home, and the files of one chat.
+
+Only names are made here. Directories are made by `Home.make` and `Files.make`, private to the user.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The root, ``~/.cass`` or what ``CASS_HOME`` names."""
+
+    root: Path
+
+    @classmethod
+    def find(cls, environ: "os._Environ[str] | dict[str, str]" = os.environ) -> "Home":
+        return cls(Path(environ.get("CASS_HOME") or Path("~/.cass").expanduser()).absolute())
+
+    @property
+    def conversations(self) -> Path:
+        return self.root / "conversations"
+
+    @property
+    def config(self) -> Path:
+        return self.root / "config.json"
+
+    @property
+    def providers(self) -> Path:
+        return self.root / "providers.json"
+
+    @property
+    def models(self) -> Path:
+        return self.root / "models.json"
+
+    @property
+    def instructions(self) -> Path:
+        return self.root / "global.md"
+
+    @property
+    def history(self) -> Path:
+        return self.root / "history.jsonl"
+
+    def files(self, chat_id: str) -> "Files":
+        return Files(self, chat_id)
+
+    def make(self) -> None:
+        """Make the root and `conversations`, 0700 from the moment they exist."""
+        make_private(self.root)
+        make_private(self.conversations)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The places of one chat."""
+
+    home: Home
+    chat_id: str
+
+    @property
+    def chat(self) -> Path:
+        return self.home.conversations / f"{self.chat_id}.jsonl"
+
+    @property
+    def run(self) -> Path:
+        return self.home.root / "run" / self.chat_id
+
+    @property
+    def lock(self) -> Path:
+        return self.run / "lock"
+
+    @property
+    def attached(self) -> Path:
+        return self.run / "attached"
+
+    @property
+    def bell(self) -> Path:
+        return self.run / "in"
+
+    @property
+    def inbox(self) -> Path:
+        return self.run / "inbox"
+
+    @property
+    def socket(self) -> Path:
+        return self.run / "s"
+
+    @property
+    def live(self) -> Path:
+        return self.run / "live.jsonl"
+
+    @property
+    def out(self) -> Path:
+        return self.run / "out"
+
+    @property
+    def draft(self) -> Path:
+        return self.run / "draft"
+
+    @property
+    def log(self) -> Path:
+        return self.run / "log"
+
+    def make(self) -> None:
+        """Make the directories that a running chat needs."""
+        self.home.make()
+        for directory in (self.home.root / "run", self.run, self.inbox):
+            make_private(directory)
+
+
+def make_private(directory: Path) -> None:
+    """Make `directory` and its missing parents; a directory made here is 0700 whatever the umask."""
+    try:
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        make_private(directory.parent)
+        directory.mkdir(mode=0o700, exist_ok=True)
+
+
+def create_private(path: Path, flags: int = 0) -> int:
+    """Open `path` for writing, making it 0600 if it is missing; return the descriptor. Adds O_CLOEXEC."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)

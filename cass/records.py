@@ -1,0 +1,470 @@
+"""Records: every line of a chat, and every value that travels between the parts of cass.
+
+A chat file holds facts (`Meta` to `TurnEnd`), a live file what is only true for now (`Delta` to `Notice`). What the
+worker appends, `Session` yields and the viewer folds is the same record. Both files are JSON objects, one a line,
+split on ``\\n`` bytes only.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, ClassVar
+
+import orjson
+
+
+class BadRecord(ValueError):
+    """A line that is no record: what is wrong with it, never its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call that a model asks for."""
+
+    id: str
+    """As the provider sent it; sent back unchanged."""
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    arguments_raw: str | None = None
+    """The model's own text where it was no JSON object; such a call never runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the provider counted them."""
+
+    input: int = 0
+    """All input tokens, those read from and written to a cache included."""
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+    """The part of `output` that was reasoning."""
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+# ---- facts: lines of a chat -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meta:
+    """The first line of a chat."""
+
+    type: ClassVar[str] = "meta"
+    chat_id: str
+    created_at: str
+    provider: str = ""
+    model: str = ""
+    cwd: str = ""
+    """The workspace, absolute. A later `Meta` changes it."""
+    v: int = 1
+    parent_chat_id: str | None = None
+    branch_from: str | None = None
+    agents_files: list[dict[str, str]] | None = None
+    """Project instructions that the system prompt holds: ``{"path", "sha256"}``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """The system prompt, the same bytes for the chat's life."""
+
+    type: ClassVar[str] = "system"
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """What a person, or a program in their name, said."""
+
+    type: ClassVar[str] = "message"
+    role: ClassVar[str] = "user"
+    id: str
+    """The sender's."""
+    content: str
+    created_at: str
+    note: str | None = None
+    """The text, verbatim, that told the model what changed; stands in front of `content` in every request."""
+    mode: str = "read-only"
+    provider: str = ""
+    model: str = ""
+    effort: str | None = None
+    ask: bool = False
+    """Whether somebody can be asked in the turn this begins."""
+    origin: dict[str, Any] = field(default_factory=dict)
+    """``{"by": "composer|send|fifo|api|agent", ...}``; a composer adds its ``"composer"`` id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assistant:
+    """One answer of the model, whole."""
+
+    type: ClassVar[str] = "message"
+    role: ClassVar[str] = "assistant"
+    id: str
+    """The `of` of its deltas."""
+    content: str
+    created_at: str
+    reasoning: str | None = None
+    raw: dict[str, Any] | None = None
+    """``{"kind", "blocks"}``: a provider's own blocks that must go back as they came, to the same kind and model."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    model: str = ""
+    stop: str = "stop"
+    """``stop``, ``tool_calls``, ``length``, ``cancelled`` or ``error``; one with ``error`` is shown and never sent."""
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What came of a call."""
+
+    type: ClassVar[str] = "tool_result"
+    tool_call_id: str
+    name: str
+    content: str
+    """The whole output, 1 MiB at most; shortened further only when a request is built."""
+    ok: bool
+    created_at: str
+    seen: dict[str, str] | None = None
+    """Files whose content the model now knows: absolute path to SHA-256 of the bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """Who allowed or denied what."""
+
+    type: ClassVar[str] = "approval"
+    request_id: str
+    tool_call_id: str
+    decision: str
+    """``approved`` or ``denied``."""
+    by: str
+    """In words, for people: user, program and pid that answered, or the policy that did."""
+    created_at: str
+    reason: str | None = None
+    rule: str | None = None
+    """The rule that was given for the life of the worker with the answer "always"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """History before `first_kept_id` is replaced by `summary` in later requests; an empty summary is a clear."""
+
+    type: ClassVar[str] = "compaction"
+    summary: str
+    first_kept_id: str | None
+    """Id of the first message that stays; None: none stays, what follows does."""
+    tokens_before: int
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnd:
+    """How a turn ended."""
+
+    type: ClassVar[str] = "turn_end"
+    turn: str
+    """Id of the user message that began it."""
+    answers: tuple[str, ...]
+    """Ids of all user messages it took in."""
+    outcome: str
+    """``done``, ``failed``, ``cancelled`` or ``blocked``."""
+    created_at: str
+    error: str | None = None
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A record of a kind that this version does not know: kept in the file, passed over by every fold."""
+
+    kind: str
+
+
+# ---- what is only true for now: lines of a live file ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """A streamed piece of the assistant message `of`: exactly one of the other fields is set."""
+
+    type: ClassVar[str] = "delta"
+    of: str
+    text: str | None = None
+    reasoning: str | None = None
+    tool_call: dict[str, Any] | None = None
+    """``{"index", "id", "name", "arguments"}``: `arguments` is a piece of JSON text; id and name come whole, once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted:
+    type: ClassVar[str] = "tool_started"
+    tool_call_id: str
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    """A piece of a running tool's output, as it comes."""
+
+    type: ClassVar[str] = "tool_output"
+    tool_call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequest:
+    """The turn waits until the person decides."""
+
+    type: ClassVar[str] = "approval_request"
+    request_id: str
+    tool_call_id: str
+    name: str
+    arguments: dict[str, Any]
+    reason: str
+    """Why it is asked, one line."""
+    sandboxed: bool
+    created_at: str
+    rule: str | None = None
+    """The rule that the answer "always" would give."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What the worker does now."""
+
+    type: ClassVar[str] = "status"
+    state: str
+    """``idle``, ``thinking``, ``running``, ``awaiting-approval`` or ``retrying``."""
+    mode: str
+    provider: str
+    model: str
+    created_at: str
+    used: int | None = None
+    """Tokens of the context in use, as last reported or estimated."""
+    limit: int | None = None
+    """Tokens the model takes."""
+    detail: str | None = None
+    """A line for people: what is retried, when, why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A line for the person that is no fact of the chat."""
+
+    type: ClassVar[str] = "notice"
+    level: str
+    """``info``, ``warning`` or ``error``."""
+    text: str
+
+
+Fact = Meta | System | User | Assistant | ToolResult | Approval | Compaction | TurnEnd | Unknown
+Live = Delta | ToolStarted | ToolOutput | ApprovalRequest | Status | Notice
+Record = Fact | Live
+
+_KINDS: dict[str, type] = {
+    kind.type: kind
+    for kind in (Meta, System, ToolResult, Approval, Compaction, TurnEnd)
+    + (Delta, ToolStarted, ToolOutput, ApprovalRequest, Status, Notice)
+}
+_ROLES: dict[str, type] = {"user": User, "assistant": Assistant}
+
+
+# ---- encoding -------------------------------------------------------------------------------------------------------
+
+
+def dump(value: Any) -> bytes:
+    """Encode as UTF-8 JSON without a newline; a lone surrogate becomes U+FFFD, a split pair is joined."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # a lone surrogate, an int beyond 64 bits, a key that is no string
+        text = json.dumps(_whole_characters(value), ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
+
+
+def load(data: bytes | str) -> Any:
+    """Decode JSON; what orjson refuses (lone surrogates, NaN, bad UTF-8, huge numbers) is tried once more, leniently.
+
+    Raises ValueError.
+    """
+    try:
+        return orjson.loads(data)
+    except ValueError:
+        text = data if isinstance(data, str) else bytes(data).decode("utf-8", "replace")
+        try:
+            return _whole_characters(json.loads(text))
+        except RecursionError as e:
+            raise ValueError("nested too deeply") from e
+
+
+def _whole_characters(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_whole_characters(str(key)): _whole_characters(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_whole_characters(item) for item in value]
+    return value
+
+
+def encode(record: Record) -> bytes:
+    """One line of JSON with its newline. Fields that hold their default are left out, but for a message's `tool_calls`."""
+    if isinstance(record, Unknown):
+        raise TypeError("an unknown record is read, never written")
+    line: dict[str, Any] = {"type": record.type}
+    if isinstance(record, (User, Assistant)):
+        line["role"] = record.role
+    for name, default in _fields(type(record)):
+        value = getattr(record, name)
+        if name == "tool_calls":
+            line[name] = [_call(call) for call in value]
+        elif name == "usage" and value is not None:
+            line[name] = {f.name: getattr(value, f.name) for f in fields(value)}
+        elif value is not None and (value != default or isinstance(value, (bool, int))):
+            line[name] = value
+    return dump(line) + b"\n"
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    line: dict[str, Any] = {"id": call.id, "name": call.name, "arguments": call.arguments}
+    if call.arguments_raw is not None:
+        line["arguments_raw"] = call.arguments_raw
+    return line
+
+
+_FIELDS: dict[type, tuple[tuple[str, Any], ...]] = {}
+
+
+def _fields(kind: type) -> tuple[tuple[str, Any], ...]:
+    """Name and default of each field; `MISSING` where it is required."""
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(
+            (f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)
+        )
+    return _FIELDS[kind]
+
+
+def decode(line: bytes) -> Record:
+    """The record of one line, without or with its newline. Raises BadRecord, which does not quote the line."""
+    try:
+        value = load(line)
+    except ValueError as e:
+        raise BadRecord(f"not JSON: {getattr(e, 'msg', e)}") from None
+    if not isinstance(value, dict):
+        raise BadRecord("not a JSON object")
+    kind = value.get("type")
+    if not isinstance(kind, str):
+        raise BadRecord('no "type"')
+    made = _ROLES.get(str(value.get("role"))) if kind == "message" else _KINDS.get(kind)
+    return Unknown(kind) if made is None else _make(made, value)
+
+
+def _make(kind: type, value: dict[str, Any]) -> Record:
+    arguments: dict[str, Any] = {}
+    for name, default in _fields(kind):
+        given = value.get(name)
+        if given is None:
+            if default is MISSING and name != "first_kept_id":
+                raise BadRecord(f'{value["type"]} without "{name}"')
+            arguments[name] = None if default is MISSING else default
+            continue
+        _check(kind, name, given)
+        if name == "tool_calls":
+            given = tuple(_tool_call(call) for call in given)
+        elif name == "usage":
+            given = Usage(**{f.name: _count(given.get(f.name)) for f in fields(Usage)})
+        elif name == "answers":
+            given = tuple(str(answer) for answer in given)
+        arguments[name] = given
+    record: Record = kind(**arguments)
+    return record
+
+
+_PYTHON: dict[str, type | tuple[type, ...]] = {
+    "str": str,
+    "bool": bool,
+    "int": int,
+    "dict": dict,
+    "list": list,
+    "tuple": list,
+    "Usage": dict,
+}
+
+
+def _check(kind: type, name: str, given: Any) -> None:
+    annotation = kind.__annotations__[name]
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    expected = text.split("[")[0].split(" ")[0].split(".")[-1]
+    if not isinstance(given, _PYTHON.get(expected, object)):
+        raise BadRecord(f'"{name}" is {type(given).__name__}, not {expected}')
+
+
+def _tool_call(value: Any) -> ToolCall:
+    if not isinstance(value, dict) or not isinstance(value.get("id"), str) or not isinstance(value.get("name"), str):
+        raise BadRecord("a tool call without id and name")
+    arguments = value.get("arguments")
+    return ToolCall(
+        value["id"], value["name"], arguments if isinstance(arguments, dict) else {}, value.get("arguments_raw")
+    )
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+# ---- ids and times --------------------------------------------------------------------------------------------------
+
+
+def now() -> str:
+    """UTC with milliseconds and Z: ``2026-06-20T14:30:12.345Z``."""
+    seconds, nanoseconds = divmod(time.time_ns(), 10**9)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{nanoseconds // 10**6:03d}Z"
+
+
+def new_id() -> str:
+    """A fresh id of 12 lower-case hexadecimal digits: for messages, calls, requests."""
+    return os.urandom(6).hex()
+
+
+# ---- repair ---------------------------------------------------------------------------------------------------------
+
+
+def open_calls(records: Iterable[Record]) -> list[ToolCall]:
+    """Calls without a result, in order."""
+    calls: dict[str, ToolCall] = {}
+    for record in records:
+        if isinstance(record, Assistant) and record.stop != "error":
+            calls.update({call.id: call for call in record.tool_calls})
+        elif isinstance(record, ToolResult):
+            calls.pop(record.tool_call_id, None)
+    return list(calls.values())
+
+
+def open_turn(records: Iterable[Record]) -> tuple[str, ...]:
+    """Ids of the user messages that no `turn_end` answers yet, in order; the first one names the turn."""
+    waiting: dict[str, None] = {}
+    for record in records:
+        if isinstance(record, User):
+            waiting[record.id] = None
+        elif isinstance(record, TurnEnd):
+            for answered in record.answers:
+                waiting.pop(answered, None)
+    return tuple(waiting)
+
+
+def closing(records: Sequence[Record], reason: str, at: str) -> list[Fact]:
+    """What must be appended so that the next request is valid after a worker died: results, then the end of the turn."""
+    results: list[Fact] = [
+        ToolResult(tool_call_id=call.id, name=call.name, content=f"Error: interrupted: {reason}", ok=False, created_at=at)
+        for call in open_calls(records)
+    ]
+    answers = open_turn(records)
+    if answers:
+        results.append(
+            TurnEnd(turn=answers[0], answers=answers, outcome="failed", error=f"interrupted: {reason}", created_at=at)
+        )
+    return results
