@@ -61,6 +61,9 @@ class Meta:
     model: str = ""
     cwd: str = ""
     """The workspace, absolute. A later `Meta` changes it."""
+    base_url: str | None = None
+    """The endpoint, where a flag named it: a later start without the flag goes on with it."""
+    api_key_env: str | None = None
     v: int = 1
     parent_chat_id: str | None = None
     branch_from: str | None = None
@@ -268,8 +271,10 @@ Record = Fact | Live
 
 _KINDS: dict[str, type] = {
     kind.type: kind
-    for kind in (Meta, System, ToolResult, Approval, Compaction, TurnEnd)
-    + (Delta, ToolStarted, ToolOutput, ApprovalRequest, Status, Notice)
+    for kind in (
+        *(Meta, System, ToolResult, Approval, Compaction, TurnEnd),
+        *(Delta, ToolStarted, ToolOutput, ApprovalRequest, Status, Notice),
+    )
 }
 _ROLES: dict[str, type] = {"user": User, "assistant": Assistant}
 
@@ -312,7 +317,7 @@ def _whole_characters(value: Any) -> Any:
 
 
 def encode(record: Record) -> bytes:
-    """One line of JSON with its newline. Fields that hold their default are left out, but for a message's `tool_calls`."""
+    """One line of JSON with its newline. Fields at their default are left out, but for a message's `tool_calls`."""
     if isinstance(record, Unknown):
         raise TypeError("an unknown record is read, never written")
     line: dict[str, Any] = {"type": record.type}
@@ -457,9 +462,11 @@ def open_turn(records: Iterable[Record]) -> tuple[str, ...]:
 
 
 def closing(records: Sequence[Record], reason: str, at: str) -> list[Fact]:
-    """What must be appended so that the next request is valid after a worker died: results, then the end of the turn."""
+    """What to append so that the next request is valid after a worker died: results, then the end of the turn."""
     results: list[Fact] = [
-        ToolResult(tool_call_id=call.id, name=call.name, content=f"Error: interrupted: {reason}", ok=False, created_at=at)
+        ToolResult(
+            tool_call_id=call.id, name=call.name, content=f"Error: interrupted: {reason}", ok=False, created_at=at
+        )
         for call in open_calls(records)
     ]
     answers = open_turn(records)

@@ -1,0 +1,414 @@
+"""One turn: from a user message to the answer, as an async generator of records.
+
+Nothing is appended or printed here. Whoever iterates writes each fact into the chat, and into `Desk.records`, before it
+asks for the next record; the request that follows is built from them. Cancelling is a CancelledError inside the
+generator: it yields what is known so far, so that the chat stays valid, then the end of the turn.
+"""
+
+import asyncio
+import dataclasses
+import random
+import re
+import traceback
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from cass import access, context, records, tools
+from cass.access import Allow, Ask, Deny, Mode, Rules
+from cass.errors import CassError, ProviderError, ToolError
+from cass.providers import Provider
+from cass.records import (
+    Approval,
+    ApprovalRequest,
+    Assistant,
+    Compaction,
+    Delta,
+    Record,
+    Status,
+    ToolCall,
+    ToolOutput,
+    ToolResult,
+    ToolStarted,
+    TurnEnd,
+    Usage,
+    User,
+)
+from cass.tools.paths import Place
+
+RETRIES = 4
+FIRST_WAIT_S = 0.5
+"""Doubled with every retry, plus up to a quarter at random so that many chats do not come back at once."""
+LONGEST_WAIT_S = 60.0
+"""A server that asks for more is not waited for: the turn fails and says how long it wanted."""
+RESULT_LIMIT = 1 << 20
+"""Characters of a tool result that the chat keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the person decided about one request."""
+
+    approved: bool
+    by: str
+    reason: str | None = None
+    rule: str | None = None
+
+
+@dataclass
+class Desk:
+    """What a turn works with. Its owner keeps `records` up to date and answers what is asked."""
+
+    records: list[Record]
+    provider: Provider
+    place: Place
+    model: str
+    provider_name: str
+    mode: Mode
+    """The mode now; a turn never uses a wider one than it began with."""
+    rules: Rules
+    effort: str | None
+    max_tokens: int
+    max_turns: int | None
+    max_tool_output: int
+    context_limit: int
+    answer: Callable[[str], Awaitable[Answer]]
+    """Waits for the person's answer to the request with this id."""
+    steering: Callable[[], list[User]]
+    """Messages that the person wants heard before the turn goes on; each is handed out once."""
+
+    def status(self, state: str, detail: str | None = None) -> Status:
+        return Status(
+            state=state,
+            mode=self.mode,
+            provider=self.provider_name,
+            model=self.model,
+            created_at=records.now(),
+            used=context.used(self.records),
+            limit=self.context_limit,
+            detail=detail,
+        )
+
+
+@dataclass
+class _State:
+    """What one turn has come to."""
+
+    mode: Mode
+    asks: bool
+    answers: list[str]
+    requests: int = 0
+    usage: Usage = Usage()
+    last: Assistant | None = None
+    blocked: bool = False
+    growing: str | None = None
+    """Id of the answer that is being streamed."""
+    text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    output: list[str] = field(default_factory=list)
+    """What the running tool has said."""
+
+    def begin(self, of: str) -> None:
+        self.growing = of
+        self.text.clear()
+        self.reasoning.clear()
+
+    def grow(self, delta: Delta) -> None:
+        if delta.text:
+            self.text.append(delta.text)
+        if delta.reasoning:
+            self.reasoning.append(delta.reasoning)
+
+    def say(self, piece: str) -> None:
+        """Keep what a tool says, of a flood the newest."""
+        self.output.append(piece)
+        if len(self.output) >= 4096 or len(piece) > RESULT_LIMIT:
+            self.output[:] = ["".join(self.output)[-RESULT_LIMIT:]]
+
+    def partial(self, model: str, stop: str) -> list[Assistant]:
+        """What was streamed of an answer that will not be finished; its calls are left out: they may be half."""
+        of, self.growing = self.growing, None
+        text, reasoning = "".join(self.text), "".join(self.reasoning) or None
+        if of is None or not (text or reasoning):
+            return []
+        return [
+            Assistant(id=of, content=text, reasoning=reasoning, model=model, stop=stop, created_at=records.now())
+        ]
+
+    def outcome(self) -> tuple[str, str | None]:
+        if self.blocked:
+            return "blocked", "something was refused because nobody could be asked"
+        if self.last is None or not self.last.content.strip():
+            return "failed", "the model ended its answer without any text"
+        if self.last.stop == "length":
+            return "failed", "the answer was cut off at the output limit (--max-tokens)"
+        return "done", None
+
+
+async def turn(desk: Desk, user: User) -> AsyncGenerator[Record, None]:
+    """Yield `user` first and the end of the turn last. Only bugs and a full disk are raised."""
+    state = _State(mode=desk.mode, asks=user.ask, answers=[user.id])
+    error: str | None
+    try:
+        yield user
+        async with aclosing(_rounds(desk, state)) as rounds:
+            async for record in rounds:
+                yield record
+        outcome, error = state.outcome()
+    except asyncio.CancelledError:
+        outcome, error = "cancelled", None
+        for record in _cut_short(desk, state, "cancelled", "cancelled by the user"):
+            yield record
+    except CassError as e:
+        outcome, error = "failed", str(e)
+        for record in _cut_short(desk, state, "error", "not run: the turn failed"):
+            yield record
+    yield TurnEnd(
+        turn=user.id,
+        answers=tuple(state.answers),
+        outcome=outcome,
+        error=error,
+        usage=state.usage,
+        created_at=records.now(),
+    )
+
+
+async def _rounds(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
+    """Ask, run what is asked for, ask again, until an answer without calls and nothing more from the person."""
+    while True:
+        async for record in _answer(desk, state):
+            yield record
+        assert state.last is not None
+        news: list[User] = []
+        for call in state.last.tool_calls:
+            if news:
+                yield _result(call, "Error: not run: the user wrote")
+                continue
+            async for record in _call(desk, state, call):
+                yield record
+            news = desk.steering()
+        news += desk.steering()
+        for user in news:
+            state.answers.append(user.id)
+            yield user
+        if not state.last.tool_calls and not news:
+            return
+
+
+# ---- asking the model -----------------------------------------------------------------------------------------------
+
+
+async def _answer(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
+    """Deltas, then the whole answer, which `state.last` holds afterwards. Failed tries come out marked, never sent."""
+    if desk.max_turns is not None and state.requests >= desk.max_turns:
+        raise CassError(f"stopped after {desk.max_turns} requests (--max-turns)")
+    for retry in range(RETRIES + 1):
+        state.requests += 1
+        try:
+            async for record in _stream(desk, state):
+                yield record
+            return
+        except ProviderError as e:
+            for partial in state.partial(desk.model, "error"):
+                yield partial
+            wait = _wait(e, retry)
+            detail = f"{e.message}; trying again in {wait:.1f} s ({retry + 1} of {RETRIES})"
+        yield desk.status("retrying", detail)
+        await asyncio.sleep(wait)
+
+
+async def _stream(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
+    yield desk.status("thinking")
+    request = context.build(
+        desk.records,
+        tools=tools.schemas(name for name in tools.NAMES if name in access.tools(_mode(desk, state))),
+        model=desk.model,
+        max_tokens=desk.max_tokens,
+        effort=desk.effort,
+        limit_tokens=desk.context_limit,
+        max_tool_output=desk.max_tool_output,
+    )
+    of = records.new_id()
+    state.begin(of)
+    async with aclosing(desk.provider.stream(request, of)) as answer:  # type: ignore[type-var]
+        async for record in answer:
+            if isinstance(record, Delta):
+                state.grow(record)
+            else:
+                state.growing = None
+                state.last = record
+                state.usage += record.usage or Usage()
+            yield record
+
+
+def _wait(error: ProviderError, retry: int) -> float:
+    """Seconds before the next try. Raises `error`, with why there is none."""
+    if not error.transient:
+        raise error
+    if error.retry_after is not None and error.retry_after > LONGEST_WAIT_S:
+        text = f"{error.message}; the server asks to wait {error.retry_after:.0f} s"
+        raise dataclasses.replace(error, message=text) from error
+    if retry == RETRIES:
+        raise dataclasses.replace(error, message=f"{error.message}; given up after {RETRIES + 1} tries") from error
+    return max(FIRST_WAIT_S * (1 << retry) * random.uniform(1, 1.25), error.retry_after or 0)
+
+
+def _mode(desk: Desk, state: _State) -> Mode:
+    """A narrower mode holds at once, a wider one from the next turn."""
+    return min(desk.mode, state.mode, key=lambda mode: mode.width)
+
+
+# ---- running a tool -------------------------------------------------------------------------------------------------
+
+
+async def _call(desk: Desk, state: _State, call: ToolCall) -> AsyncGenerator[Record, None]:
+    """Run one call, if it may; its result is the last record."""
+    if call.arguments_raw is not None:
+        yield _result(call, f"Error: the arguments of {call.name} are not a JSON object: {call.arguments_raw[:200]}")
+        return
+    place = dataclasses.replace(desk.place, call_id=re.sub(r"\W", "-", call.id)[:64] or "call", decided={})
+    try:
+        tool = tools.find(call.name)
+        if call.name not in access.tools(_mode(desk, state)):
+            decision: access.Decision = access.decide(_mode(desk, state), desk.rules, access.Action(call.name))
+        else:
+            action = tool.action(call.arguments, place)
+            decision = access.decide(_mode(desk, state), desk.rules, action)
+            if isinstance(decision, Ask):
+                request = _question(call, decision, action)
+                async for record in _asked(desk, state, request):
+                    yield record
+                    if isinstance(record, Approval):
+                        decision = _after(record, access.decide(_mode(desk, state), desk.rules, action))
+            elif isinstance(decision, Allow) and decision.rule:
+                yield _approval(call.id, records.new_id(), Answer(True, f"the rule {decision.rule}"))
+        if not isinstance(decision, Allow):
+            yield _result(call, f"Error: {decision.reason}")
+            return
+        async for record in _run(desk, state, call, tool, place):
+            yield record
+    except ToolError as e:
+        yield _result(call, f"Error: {e}")
+
+
+def _question(call: ToolCall, ask: Ask, action: access.Action) -> ApprovalRequest:
+    return ApprovalRequest(
+        request_id=records.new_id(),
+        tool_call_id=call.id,
+        name=call.name,
+        arguments=call.arguments,
+        reason=ask.reason,
+        sandboxed=False,
+        rule=access.rule_for(action),
+        created_at=records.now(),
+    )
+
+
+async def _asked(desk: Desk, state: _State, request: ApprovalRequest) -> AsyncGenerator[Record, None]:
+    """The request, as long as it takes, and the decision."""
+    if not state.asks:
+        state.blocked = True
+        answer = Answer(False, "nobody: the message came without --ask", "nobody could be asked")
+    else:
+        yield desk.status("awaiting-approval")
+        yield request
+        answer = await desk.answer(request.request_id)
+    yield _approval(request.tool_call_id, request.request_id, answer)
+
+
+def _approval(tool_call_id: str, request_id: str, answer: Answer) -> Approval:
+    return Approval(
+        request_id=request_id,
+        tool_call_id=tool_call_id,
+        decision="approved" if answer.approved else "denied",
+        reason=answer.reason,
+        rule=answer.rule,
+        by=answer.by,
+        created_at=records.now(),
+    )
+
+
+def _after(given: Approval, now: access.Decision) -> access.Decision:
+    """What an answer comes to, given what the mode and the rules say by now: it may have been narrowed meanwhile."""
+    if isinstance(now, Deny):
+        return now
+    if given.decision == "approved":
+        return Allow()
+    return Deny("the user denied it" + (f": {given.reason}" if given.reason else ""))
+
+
+async def _run(desk: Desk, state: _State, call: ToolCall, tool: tools.Tool, place: Place) -> AsyncGenerator[Record, None]:
+    yield desk.status("running")
+    yield ToolStarted(tool_call_id=call.id, created_at=records.now())
+    state.output.clear()
+    try:
+        async with aclosing(tool.run(call.arguments, place)) as pieces:  # type: ignore[type-var]
+            async for piece in pieces:
+                if isinstance(piece, str):
+                    state.say(piece)
+                    yield ToolOutput(tool_call_id=call.id, text=piece)
+                else:
+                    desk.place.seen.update(piece.seen)
+                    yield _result(call, piece.content, ok=piece.ok, seen=piece.seen)
+    except ToolError:
+        raise
+    except Exception as e:  # a bug in a tool: its traceback goes to the log, the model and the person hear of it
+        traceback.print_exc()
+        yield _result(call, f"Error: {call.name} has a bug: {type(e).__name__}: {e}")
+    state.output.clear()
+
+
+def _result(call: ToolCall, content: str, *, ok: bool = False, seen: dict[str, str] | None = None) -> ToolResult:
+    if len(content) > RESULT_LIMIT:
+        content = f"{content[:RESULT_LIMIT]}\n… {len(content) - RESULT_LIMIT:,} more characters were not kept"
+    return ToolResult(
+        tool_call_id=call.id, name=call.name, content=content, ok=ok, seen=seen or None, created_at=records.now()
+    )
+
+
+def _cut_short(desk: Desk, state: _State, stop: str, reason: str) -> list[Record]:
+    """What keeps the chat valid after a turn was broken off."""
+    output = "".join(state.output)
+    found: list[Record] = list(state.partial(desk.model, stop))
+    for call in records.open_calls(desk.records):
+        found.append(_result(call, f"Error: {reason}" + (f"\n{output[-RESULT_LIMIT:]}" if output else "")))
+        output = ""
+    return found
+
+
+# ---- compaction -----------------------------------------------------------------------------------------------------
+
+_SUMMARISE = (
+    "Summarise this conversation so that the work can go on without it: the goal, what was decided and why, what was "
+    "done (files, commands, results that matter), what is open. Be exact with names and paths. Answer with the summary "
+    "alone."
+)
+
+
+async def compact(desk: Desk, focus: str | None = None) -> AsyncGenerator[Record, None]:
+    """Replace the history by a summary in later requests. A failure raises CassError and changes nothing."""
+    text = _SUMMARISE + (f" Keep above all: {focus}" if focus else "")
+    ask = User(id=records.new_id(), content=text, created_at=records.now())
+    yield desk.status("thinking", "compacting")
+    request = context.build(
+        [*desk.records, ask],
+        tools=(),
+        model=desk.model,
+        max_tokens=desk.max_tokens,
+        effort=desk.effort,
+        limit_tokens=desk.context_limit,
+        max_tool_output=desk.max_tool_output,
+    )
+    summary = ""
+    async with aclosing(desk.provider.stream(request, ask.id)) as answer:  # type: ignore[type-var]
+        async for record in answer:
+            if isinstance(record, Assistant):
+                summary = record.content.strip()
+    if not summary:
+        raise CassError("the model gave no summary; the history stays as it is")
+    yield Compaction(
+        summary=summary,
+        first_kept_id=None,
+        tokens_before=context.used(desk.records) or 0,
+        created_at=records.now(),
+    )

@@ -1,0 +1,349 @@
+"""Blocks: what a person sees of a chat, folded from its records.
+
+    records of the chat, records of the live file -> blocks now finished, and what is true just now
+
+A block is a record as it is, or a tool call together with its approval and its result. Finished blocks depend on the
+chat alone and come once each, in order; what the chat has settled supersedes what was live. Live records are matched
+by id and time, never by the order in which the two files were read.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from cass.records import (
+    Approval,
+    ApprovalRequest,
+    Assistant,
+    Compaction,
+    Delta,
+    Meta,
+    Notice,
+    Record,
+    Status,
+    ToolCall,
+    ToolOutput,
+    ToolResult,
+    ToolStarted,
+    TurnEnd,
+    User,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool call with all that came of it."""
+
+    call: ToolCall
+    approval: Approval | None = None
+    result: ToolResult | None = None
+    """None in a finished block: the turn ended without one."""
+    request: ApprovalRequest | None = None
+    """Set while the call waits for the person."""
+    started_at: str | None = None
+    """When it began to run; set while it runs."""
+    output: str = ""
+    """What it has written so far; set while it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The workspace changed."""
+
+    cwd: str
+
+
+Block = Meta | Moved | User | Assistant | Call | Approval | Compaction | TurnEnd | Notice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An assistant message that is still growing."""
+
+    of: str
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[tuple[str, str], ...] = ()
+    """Name and the JSON text so far of each call it has begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What is only true for now, and shown only while a worker runs."""
+
+    answer: Answer | None = None
+    call: Call | None = None
+    status: Status | None = None
+
+
+@dataclass(slots=True)
+class _Text:
+    """Pieces of a growing message; joined when looked at, so that many small ones cost no more than few long ones."""
+
+    since: str
+    """When the status before its first piece was written."""
+    text: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
+    arguments: dict[int, list[str]] = field(default_factory=dict)
+
+    def add(self, delta: Delta) -> None:
+        if delta.text is not None:
+            self.text.append(delta.text)
+        if delta.reasoning is not None:
+            self.reasoning.append(delta.reasoning)
+        if delta.tool_call is not None:
+            index = delta.tool_call.get("index") or 0
+            self.names[index] = delta.tool_call.get("name") or self.names.get(index, "")
+            self.arguments.setdefault(index, []).append(delta.tool_call.get("arguments") or "")
+
+    def answer(self, of: str) -> Answer:
+        calls = tuple((name, _joined(self.arguments[index])) for index, name in self.names.items())
+        return Answer(of=of, text=_joined(self.text), reasoning=_joined(self.reasoning), calls=calls)
+
+
+def _joined(pieces: list[str]) -> str:
+    pieces[:] = ["".join(pieces)]
+    return pieces[0]
+
+
+@dataclass(slots=True)
+class _Run:
+    since: str
+    output: list[str] = field(default_factory=list)
+
+
+class Fold:
+    """The state between two records. `step` takes one in, `now` tells what is still open."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, ...]] = set()
+        self._cwd: str | None = None
+        self._calls: list[Call] = []
+        """Calls not yet emitted, in order."""
+        self._texts: dict[str, _Text] = {}
+        self._runs: dict[str, _Run] = {}
+        self._asked: dict[str, ApprovalRequest] = {}
+        self._status: Status | None = None
+        self._ended = ""
+        """When the last turn known to have ended did: what was live before is over."""
+
+    def step(self, record: Record) -> list[Block]:
+        """Fold one record in; return the blocks that are finished by it."""
+        key = _key(record)
+        if key is not None:
+            if key in self._seen:
+                return []
+            self._seen.add(key)
+        match record:
+            case Meta():
+                return self._meta(record)
+            case Assistant():
+                self._texts.pop(record.id, None)
+                blocks = [*self._flush(), record]
+                self._calls = [Call(call=call) for call in record.tool_calls]
+                return blocks
+            case Approval():
+                return self._approval(record)
+            case ToolResult():
+                return self._result(record)
+            case TurnEnd():
+                self._ended = max(self._ended, record.created_at)
+                return [*self._flush(), record]
+            case User() | Compaction():
+                return [*self._flush(), record]
+            case Notice():
+                return [record]
+            case _:
+                self._live(record)
+                return []
+
+    def steps(self, records: Iterable[Record]) -> list[Block]:
+        return [block for record in records for block in self.step(record)]
+
+    def now(self) -> Now:
+        answer = next((text.answer(of) for of, text in reversed(self._texts.items()) if self._holds(text.since)), None)
+        call = next((self._running(call) for call in self._calls if call.result is None), None)
+        status = self._status if self._status is not None and self._holds(self._status.created_at) else None
+        return Now(answer, call, status)
+
+    # ---- facts
+
+    def _meta(self, meta: Meta) -> list[Block]:
+        before, self._cwd = self._cwd, meta.cwd
+        if before is None:
+            return [meta]
+        return [Moved(meta.cwd)] if meta.cwd != before else []
+
+    def _approval(self, approval: Approval) -> list[Block]:
+        self._asked.pop(approval.request_id, None)
+        for i, call in enumerate(self._calls):
+            if call.call.id == approval.tool_call_id and call.result is None:
+                self._calls[i] = replace(call, approval=approval)
+                return []
+        return [approval]
+
+    def _result(self, result: ToolResult) -> list[Block]:
+        """Put `result` under its call. Ids may repeat, so it belongs to the first call of that id which has none."""
+        run = self._runs.get(result.tool_call_id)
+        if run is not None and run.since <= result.created_at:
+            del self._runs[result.tool_call_id]
+        for i, call in enumerate(self._calls):
+            if call.call.id == result.tool_call_id and call.result is None:
+                self._calls[i] = replace(call, result=result)
+                return self._finished()
+        return [Call(call=ToolCall(result.tool_call_id, result.name), result=result)]
+
+    def _finished(self) -> list[Block]:
+        done = next((i for i, call in enumerate(self._calls) if call.result is None), len(self._calls))
+        finished, self._calls = self._calls[:done], self._calls[done:]
+        return list(finished)
+
+    def _flush(self) -> list[Block]:
+        calls, self._calls = self._calls, []
+        return list(calls)
+
+    # ---- what is live
+
+    def _live(self, record: Record) -> None:
+        match record:
+            case Status():
+                if self._status is None or record.created_at >= self._status.created_at:
+                    self._status = record
+            case Delta():
+                if ("assistant", record.of) not in self._seen:
+                    since = self._status.created_at if self._status else ""
+                    self._texts.setdefault(record.of, _Text(since)).add(record)
+            case ToolStarted():
+                self._runs[record.tool_call_id] = _Run(record.created_at)
+            case ToolOutput():
+                self._runs.setdefault(record.tool_call_id, _Run("")).output.append(record.text)
+            case ApprovalRequest():
+                if ("approval", record.request_id) not in self._seen:
+                    self._asked[record.request_id] = record
+            case _:  # the system prompt, and kinds of a later version: nothing to see
+                pass
+
+    def _holds(self, since: str) -> bool:
+        return since >= self._ended
+
+    def _running(self, call: Call) -> Call:
+        run = self._runs.get(call.call.id)
+        asked = (r for r in self._asked.values() if r.tool_call_id == call.call.id and self._holds(r.created_at))
+        request = next(asked, None)
+        if run is None:
+            return replace(call, request=request)
+        return replace(call, request=request, started_at=run.since or None, output=_joined(run.output))
+
+
+def _key(record: Record) -> tuple[str, ...] | None:
+    """What makes a fact this one and no other; None for what is live."""
+    match record:
+        case User(id=id):
+            return ("user", id)
+        case Assistant(id=id):
+            return ("assistant", id)
+        case Approval(request_id=id):
+            return ("approval", id)
+        case ToolResult():
+            return ("result", record.tool_call_id, record.created_at, record.content[:200])
+        case TurnEnd():
+            return ("end", record.turn, record.created_at)
+        case Meta() | Compaction():
+            return (record.type, record.created_at)
+        case _:
+            return None
+
+
+# ---- text that cannot control a terminal ----------------------------------------------------------------------------
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, DEL, C1
+    "\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # bidi, line ends, of no width
+    "\ud800-\udfff\U000e0000-\U000e007f]"  # half characters, tags
+)
+
+
+def safe(text: str) -> str:
+    """`text` with everything visible that would move the cursor, turn the direction round or hide; ``\\r\\n`` is ``\\n``.
+
+    Tabs and newlines stay. A C1 control is shown as the two characters it stands for (ECMA-48, 5.3).
+    """
+    return _UNSEEN.sub(_shown, text.replace("\r\n", "\n"))
+
+
+def safe_line(text: str) -> str:
+    """As `safe`, but one line whatever it holds."""
+    return safe(text).replace("\n", "␊").replace("\t", " ")
+
+
+def _shown(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if code < 0xA0:
+        return "␛" + chr(code - 0x40)
+    return "�" if 0xD800 <= code <= 0xDFFF else f"⟨U+{code:04X}⟩"
+
+
+# ---- arguments, laid out for people ---------------------------------------------------------------------------------
+
+
+def headline(call: ToolCall) -> str:
+    """What `call` is about: its path, command or pattern. Safe; one line, but for a command with several."""
+    if call.arguments_raw is not None:
+        return f"arguments that are not JSON: {safe_line(call.arguments_raw)}"
+    layout = _LAYOUTS.get(call.name, _pairs)
+    try:
+        return layout(call.arguments)
+    except (AttributeError, KeyError, TypeError):  # not the shape that the tool asks for
+        return _pairs(call.arguments)
+
+
+def _pairs(arguments: dict[str, Any]) -> str:
+    return safe_line(
+        " ".join(
+            f"{key}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+            for key, value in arguments.items()
+        )
+    )
+
+
+def _read(arguments: dict[str, Any]) -> str:
+    if "files" not in arguments:
+        span = [f"{key} {arguments[key]}" for key in ("offset", "limit") if arguments.get(key) is not None]
+        return safe_line(" ".join([str(arguments["path"]), *span]))
+    files = [file if isinstance(file, dict) else {"path": file} for file in arguments["files"]]
+    return safe_line(", ".join(f"{file['path']} {file.get('lines') or ''}".rstrip() for file in files))
+
+
+def _grep(arguments: dict[str, Any]) -> str:
+    query = f"/{arguments['query']}/" if arguments.get("regex") else json.dumps(arguments["query"], ensure_ascii=False)
+    paths = arguments.get("paths") or ["."]
+    return safe_line(f"{query} in {', '.join([paths] if isinstance(paths, str) else paths)}")
+
+
+def _write(arguments: dict[str, Any]) -> str:
+    return f"{safe_line(arguments['path'])} {_count(len(arguments['content'].splitlines()), 'line')}"
+
+
+def _edit(arguments: dict[str, Any]) -> str:
+    return f"{safe_line(arguments['path'])} {_count(len(arguments['edits']), 'edit')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"({number:,} {noun}{'' if number == 1 else 's'})"
+
+
+_LAYOUTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "ls": lambda arguments: safe_line(str(arguments.get("path") or ".")),
+    "read": _read,
+    "grep": _grep,
+    "write": _write,
+    "edit": _edit,
+    "shell": lambda arguments: safe(arguments["command"]).strip("\n"),
+}

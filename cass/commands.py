@@ -1,0 +1,125 @@
+"""Commands: the one table of all that can be typed or pressed. Help, completion, key bindings and docs are made from it.
+
+Only what works stands here. A row says what a person reads; the module that obeys it looks it up by `name` or `does`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Runs(StrEnum):
+    """Who carries a command out."""
+
+    COMPOSER = "composer"
+    AT_ONCE = "worker at once"
+    IN_LINE = "worker in line"
+    """In its turn among the waiting messages."""
+    NO_WORKER = "no worker"
+    """The command itself, from the files; a worker need not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    name: str
+    help: str
+    """One line; begins with a verb, has no full stop."""
+    runs: Runs
+    arguments: str = ""
+    """As help shows them: CAPITALS stand for a value, [] for what may be left out."""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def usage(self) -> str:
+        return f"{self.name} {self.arguments}".rstrip()
+
+
+SLASH = (
+    Command("/help", "show keys and commands", Runs.COMPOSER, aliases=("/?",)),
+    Command("/new", "start a new chat in this directory", Runs.COMPOSER),
+    Command("/clear", "forget the conversation so far; the file keeps it", Runs.IN_LINE),
+    Command("/compact", "replace the conversation by a summary of it", Runs.IN_LINE, "[FOCUS]"),
+    Command("/resume", "list the chats of this directory, or go to one", Runs.COMPOSER, "[CHAT]"),
+    Command("/model", "show the model, or use another from the next turn on", Runs.IN_LINE, "[[PROVIDER] MODEL]"),
+    Command("/effort", "set how much the model reasons", Runs.IN_LINE, "LEVEL"),
+    Command("/mode", "show the access mode, or change it", Runs.AT_ONCE, "[MODE]"),
+    Command("/status", "say what the worker does and what waits", Runs.COMPOSER),
+    Command("/tokens", "show the usage of the last turn", Runs.COMPOSER),
+    Command("/save", "say where the chat is; it is always saved", Runs.COMPOSER),
+    Command("/copy", "copy the last answer to the clipboard", Runs.COMPOSER),
+    Command("/exit", "leave; the worker finishes its turn", Runs.COMPOSER, aliases=("/quit",)),
+)
+
+SUBCOMMANDS = (
+    Command("ls", "list chats, the last used first", Runs.NO_WORKER, aliases=("--list-chats", "--sessions")),
+    Command("status", "show what each chat does, and what waits for you", Runs.NO_WORKER, "[CHAT]"),
+    Command("wait", "wait until a chat has no more to do", Runs.NO_WORKER, "CHAT"),
+    Command("approve", "allow what a chat asks", Runs.AT_ONCE, "CHAT [REQUEST]"),
+    Command("deny", "refuse what a chat asks", Runs.AT_ONCE, "CHAT [REQUEST]"),
+    Command("cancel", "interrupt the running turn", Runs.AT_ONCE, "CHAT"),
+    Command("stop", "end the worker of a chat", Runs.AT_ONCE, "CHAT"),
+    Command("paths", "print where the files of a chat are", Runs.NO_WORKER, "[CHAT]"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    name: str
+    """As a person reads it on the keyboard."""
+    does: str
+    """The composer's method."""
+    help: str
+    presses: tuple[tuple[str, ...], ...]
+    """Each way to press it, in prompt_toolkit's names."""
+    short: str = ""
+    """Its word in the help line below the input; "" keeps it out."""
+
+
+KEYS = (
+    Key("Enter", "enter", "send; while a turn runs, queue", (("enter",),)),
+    Key("Shift-Tab", "next_mode", "next access mode, while idle", (("s-tab",),), "mode"),
+    Key("Ctrl-J", "newline", "start a new line", (("c-j",),), "newline"),
+    Key("Alt-Enter", "newline", "start a new line", (("escape", "enter"), ("escape", "c-j"))),
+    Key("Ctrl-S", "steer", "send at once: the running turn takes it up next", (("c-s",),)),
+    Key("Ctrl-O", "tool_output", "show tool output in full, or short", (("c-o",),), "tool output"),
+    Key("Ctrl-T", "reasoning", "show or hide the model's reasoning", (("c-t",),)),
+    Key("Esc", "escape", "take waiting messages back and interrupt the turn", (("escape",),)),
+    Key("Ctrl-C", "clear_or_leave", "interrupt; while idle clear, and again to leave", (("c-c",),), "clear/exit"),
+    Key("Ctrl-D", "leave_if_empty", "leave, on an empty line", (("c-d",),)),
+    Key("Ctrl-R", "search", "search the history", (("c-r",),)),
+    Key("Up", "up", "on an empty line: take back a waiting message, else the last one", (("up",),)),
+    Key("Tab", "complete", "complete a /command or an @path", (("tab",),)),
+    Key("Ctrl-G", "edit", "write the message in $VISUAL or $EDITOR", (("c-g",),)),
+    Key("Ctrl-Z", "suspend", "suspend; fg comes back", (("c-z",),)),
+    Key("PageUp", "page_up", "read back in the transcript", (("pageup",),)),
+    Key("PageDown", "page_down", "read on in the transcript", (("pagedown",),)),
+)
+
+PREFIXES = (
+    ("!COMMAND", "run a command in this terminal and send its output"),
+    ("!!COMMAND", "run a command in this terminal only"),
+    ("@PATH", "name a file; Tab completes"),
+)
+
+HELP_LINE = tuple(f"{key.name} {key.short}" for key in KEYS if key.short)
+"""What stands below the input, joined by ``·``, as long as there is room."""
+
+
+def is_command(text: str) -> bool:
+    """Whether a composer takes `text` for a command: one line, its first word a slash and letters. A path is text."""
+    word = text.split(maxsplit=1)[0] if text.startswith("/") else ""
+    return "\n" not in text.strip() and (word == "/?" or word[1:].isalpha())
+
+
+def find(word: str) -> Command | None:
+    """The slash command called `word`, by name or alias."""
+    return next((command for command in SLASH if word == command.name or word in command.aliases), None)
+
+
+def help_rows() -> Iterator[tuple[str, str]]:
+    """All keys, prefixes and slash commands as two columns; ("", "") between groups."""
+    yield from ((key.name, key.help) for key in KEYS)
+    yield "", ""
+    yield from PREFIXES
+    yield "", ""
+    yield from ((command.usage, command.help) for command in SLASH)

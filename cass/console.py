@@ -1,0 +1,301 @@
+"""The console: the input area with all that stands around it, drawn by prompt_toolkit; finished lines go above it.
+
+It owns the terminal. What it shows is asked of a `Shown` each time it draws; it knows no chat.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Protocol, TextIO, cast
+
+from prompt_toolkit.application import Application, in_terminal
+from prompt_toolkit.application.current import set_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
+from prompt_toolkit.history import History
+from prompt_toolkit.input import Input
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    Window,
+)
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.output import Output
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import SearchToolbar
+
+from cass import completion
+from cass.keys import ASK_FOR_SHIFT_ENTER, ASK_NO_MORE, learn_sequences
+from cass.question import Fragments
+
+STYLE = Style.from_dict(
+    {
+        "dim": "ansibrightblack",
+        "read-only": "ansigreen",
+        "workspace-edit": "ansiyellow",
+        "full-access": "ansired bold",
+        "busy": "ansicyan",
+        "ask": "ansiyellow bold",
+        "subject": "bold",
+        "key": "bold",
+        "waiting": "ansibrightblack italic",
+        "warning": "ansiyellow",
+        "error": "ansired",
+        "completion-menu": "noinherit",
+        "completion-menu.completion": "noinherit",
+        "completion-menu.completion.current": "noinherit reverse",
+        "completion-menu.meta.completion": "noinherit ansibrightblack",
+        "completion-menu.meta.completion.current": "noinherit ansibrightblack",
+        "scrollbar.background": "noinherit",
+        "scrollbar.button": "noinherit",
+    }
+)
+
+
+class Shown(Protocol):
+    """What a console shows, as it is now."""
+
+    def live(self) -> str:
+        """The block that still grows, in ANSI; "" for none."""
+
+    def waiting(self) -> Fragments: ...
+    def notice(self) -> Fragments: ...
+    def question(self) -> Fragments: ...
+    def status(self, width: int) -> Fragments: ...
+    def help(self, width: int, room: bool) -> Fragments: ...
+    def mode(self) -> str: ...
+    def cwd(self) -> str: ...
+
+
+class Terminal:
+    """Standard output as prompt_toolkit wants it; what is written while it is held leaves in one piece."""
+
+    encoding = "utf-8"
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._pieces: list[str] = []
+        self._is_held = False
+        self.is_gone = False
+        """The other end hung up."""
+
+    def write(self, text: str) -> int:
+        self._pieces.append(text)
+        return len(text)
+
+    def flush(self) -> None:
+        if self._is_held:
+            return
+        data = memoryview("".join(self._pieces).encode("utf-8", "replace"))
+        self._pieces.clear()
+        try:
+            while data:
+                data = data[os.write(self._fd, data) :]
+        except OSError:
+            self.is_gone = True
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            self.flush()
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def isatty(self) -> bool:
+        return os.isatty(self._fd)
+
+
+class Console:
+    """One input area on one terminal."""
+
+    def __init__(self, shown: Shown, history: History, *, input: Input | None = None, output: Output | None = None):
+        learn_sequences()
+        self._shown = shown
+        self._above: list[str] = []
+        self._is_away = False
+        self.terminal = Terminal(1)
+        self.output = output or _vt100(self.terminal)
+        self.draft = Buffer(
+            history=history,
+            multiline=True,
+            completer=_Completer(shown),
+            complete_while_typing=Condition(lambda: self.draft.text.startswith("/") or "@" in self.draft.text),
+        )
+        self.reason = Buffer(multiline=False)
+        self._search = SearchToolbar(ignore_case=True)
+        self._draft_control = BufferControl(self.draft, search_buffer_control=self._search.control)
+        prefix = _prefix("> ", "  ", lambda: "class:ask")
+        self._reason_window = Window(BufferControl(self.reason), height=1, get_line_prefix=prefix)
+        self.app: Application[int] = Application(
+            Layout(self._rows(), focused_element=self._draft_control),
+            style=STYLE,
+            input=input or Vt100Input(sys.stdin),
+            output=self.output,
+            erase_when_done=True,
+            include_default_pygments_style=False,
+        )
+        self.app.ttimeoutlen = 0.02  # how long a lone Esc waits for the rest of a code: one read of a terminal
+        self.app.timeoutlen = 0.05  # and for the second key of Alt-Enter
+
+    def bind(self, bindings: KeyBindings) -> None:
+        self.app.key_bindings = bindings
+
+    async def run(self) -> int:
+        """Show it until somebody calls `leave`; return what that said."""
+        self.output.write_raw(ASK_FOR_SHIFT_ENTER)
+        try:
+            return await self.app.run_async(pre_run=self._first, handle_sigint=False, set_exception_handler=False)
+        finally:
+            self.output.write_raw(ASK_NO_MORE)
+            self.output.flush()
+
+    def leave(self, status: int) -> None:
+        if self.app.future and not self.app.future.done():
+            self.app.exit(result=status)
+
+    # ---- drawing ----
+
+    @property
+    def size(self) -> Size:
+        return self.output.get_size()
+
+    @property
+    def columns(self) -> int:
+        return self.size.columns
+
+    def redraw(self) -> None:
+        self.app.invalidate()
+
+    def print(self, text: str) -> None:
+        """Put whole lines of ANSI text above the input, for ever. Erased, printed and drawn again in one write."""
+        self._above.append(text if text.endswith("\n") else text + "\n")
+        if self.app.is_running and not self._is_away and self.app.renderer.last_rendered_screen:
+            with self.terminal.held(), set_app(self.app):
+                self.app.renderer.erase()
+                self._write_above()
+                self.app.renderer.render(self.app, self.app.layout)
+
+    @asynccontextmanager
+    async def aside(self) -> AsyncIterator[None]:
+        """Leave the terminal to somebody else, as it was; what is printed meanwhile comes afterwards."""
+        self._is_away = True
+        try:
+            with set_app(self.app):
+                async with in_terminal():
+                    self.output.write_raw(ASK_NO_MORE)
+                    self.output.flush()
+                    yield
+                    self.output.write_raw(ASK_FOR_SHIFT_ENTER)
+                    self._write_above()
+        finally:
+            self._is_away = False
+
+    def _write_above(self) -> None:
+        self.output.write_raw("".join(self._above).replace("\n", "\r\n"))
+        self._above.clear()
+
+    def _first(self) -> None:
+        """Before the first drawing."""
+        self._write_above()
+
+    # ---- layout ----
+
+    def focus_reason(self, is_asked: bool) -> None:
+        """Whether the keyboard writes a reason, with the draft kept below, or the draft."""
+        if is_asked:
+            self.reason.reset()
+        self.app.layout.focus(self._reason_window if is_asked else self._draft_control)
+
+    @property
+    def in_reason(self) -> bool:
+        return self.app.layout.current_buffer is self.reason
+
+    def _rows(self) -> HSplit:
+        shown = self._shown
+        prompt = _prefix("> ", "  ", lambda: f"class:{shown.mode() or 'dim'} bold")
+        draft = Window(
+            self._draft_control,
+            height=lambda: Dimension(min=1, max=max(self.size.rows - 5, 1)),
+            wrap_lines=True,
+            dont_extend_height=True,
+            get_line_prefix=prompt,
+        )
+        return HSplit(
+            [
+                _when(shown.live, Window(FormattedTextControl(self._live), dont_extend_height=True)),
+                Window(height=lambda: Dimension.exact(1 if self.size.rows >= 12 else 0)),
+                _when(shown.waiting, _lines(shown.waiting)),
+                _when(shown.question, _lines(shown.question)),
+                ConditionalContainer(self._reason_window, Condition(lambda: self.in_reason)),
+                _when(shown.notice, _lines(shown.notice)),
+                draft,
+                self._search,
+                CompletionsMenu(max_height=8),
+                Window(FormattedTextControl(lambda: cast(AnyFormattedText, shown.status(self.size.columns))), height=1),
+                Window(
+                    FormattedTextControl(lambda: cast(AnyFormattedText, shown.help(self.size.columns, self._has_room))),
+                    height=lambda: Dimension.exact(1 if self._has_room else 0),
+                ),
+            ]
+        )
+
+    @property
+    def _has_room(self) -> bool:
+        return self.size.rows >= 8
+
+    def _live(self) -> AnyFormattedText:
+        """The end of what grows: the rest of it is printed when it is finished."""
+        rows = max(self.size.rows - 9, 1)
+        return ANSI("\n".join(self._shown.live().rstrip("\n").split("\n")[-rows:]))
+
+
+class _Completer(Completer):
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        for found in completion.candidates(document.text_before_cursor, self._shown.cwd()):
+            yield Completion(found.text, -found.typed, display_meta=found.help)
+
+
+def _when(content: Callable[[], object], window: Window) -> ConditionalContainer:
+    """`window` where there is anything in it."""
+    return ConditionalContainer(window, Condition(lambda: bool(content())))
+
+
+def _lines(content: Callable[[], Fragments]) -> Window:
+    control = FormattedTextControl(lambda: cast(AnyFormattedText, content()))
+    return Window(control, wrap_lines=True, dont_extend_height=True)
+
+
+def _prefix(first: str, rest: str, style: Callable[[], str]) -> Callable[[int, int], AnyFormattedText]:
+    """What stands before each row of an input: `first` once, then `rest`, of the same width."""
+    return lambda line, wrap: [(style(), first if line == 0 and wrap == 0 else rest)]
+
+
+def _vt100(terminal: Terminal) -> Vt100_Output:
+    """Without asking where the cursor is: the answer would come between the keys, and on some terminals never."""
+
+    def size() -> Size:
+        found = shutil.get_terminal_size() if not terminal.isatty() else os.get_terminal_size(terminal.fileno())
+        return Size(rows=found.lines or 24, columns=found.columns or 80)
+
+    return Vt100_Output(cast(TextIO, terminal), size, term=os.environ.get("TERM"), enable_cpr=False)

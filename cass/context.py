@@ -1,0 +1,283 @@
+"""Context: the fold of a chat's records into a request that fits the model and is valid for the strictest server.
+
+While nothing has to be left out, the messages of a request are a prefix of the next one's: a provider's cache of
+prefixes then holds. What is left out is so in steps, so that most requests leave out what the one before did.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cass import prompt
+from cass.records import (
+    Assistant,
+    Compaction,
+    Record,
+    System,
+    ToolCall,
+    ToolResult,
+    TurnEnd,
+    User,
+    dump,
+)
+
+Message = User | Assistant | ToolResult
+
+BYTES_PER_TOKEN = 4
+"""Of English text and code, roughly, for every tokenizer."""
+OVERHEAD_TOKENS = 8
+"""Of a message beside its text: role, ids, separators."""
+SHORTENED = 2_000
+"""Characters that are kept of a tool result when one turn alone does not fit."""
+STEPS = 4
+"""What is left out is rounded up to a part of the budget, so that many requests leave out the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a provider is asked, in no provider's words."""
+
+    system: str
+    messages: tuple[Message, ...]
+    """Each call of an `Assistant` is followed by its one `ToolResult`; results are cut already."""
+    tools: tuple[dict[str, Any], ...]
+    """``{"name", "description", "parameters"}``."""
+    model: str
+    max_tokens: int
+    effort: str | None = None
+    left_out: int = 0
+    """Turns that did not fit."""
+    shortened: int = 0
+    """Tool results that were shortened to make the rest fit."""
+
+
+def build(
+    records: Sequence[Record],
+    *,
+    tools: Sequence[dict[str, Any]],
+    model: str,
+    max_tokens: int,
+    effort: str | None,
+    limit_tokens: int,
+    max_tool_output: int,
+) -> Request:
+    """The request that these records lead to. `limit_tokens`: input and output; `max_tool_output`: characters."""
+    system = next((record.content for record in records if isinstance(record, System)), "")
+    folded = _fold(records)
+    turns = [[_cut_result(message, max_tool_output) for message in turn] for turn in folded.turns]
+    # An answer must have room too, but never all of it: the limit may be small, or wrong.
+    room = limit_tokens - min(max_tokens, limit_tokens // 2) - tokens(system) - tokens(dump(list(tools)))
+    left_out, shortened = _fit(turns, max(room, 1))
+    messages = _prefaced(turns[left_out:], folded, turns[:left_out])
+    return Request(system, tuple(messages), tuple(tools), model, max_tokens, effort, left_out, shortened)
+
+
+def kept(records: Sequence[Record]) -> list[Message]:
+    """The messages that belong to the next request, were there room for all of them."""
+    folded = _fold(records)
+    return _prefaced(folded.turns, folded, [])
+
+
+def used(records: Sequence[Record]) -> int | None:
+    """Tokens in use: as the last answer reported, with an estimate of what came after it; None: nothing was said."""
+    later = 0
+    for record in reversed(records):
+        if isinstance(record, Compaction):
+            break
+        if isinstance(record, Assistant) and record.usage is not None and record.stop != "error":
+            return record.usage.input + record.usage.output + later
+        if isinstance(record, (User, Assistant, ToolResult)):
+            later += _weight(record)
+    messages = kept(records)
+    system = sum(tokens(record.content) for record in records if isinstance(record, System))
+    return system + sum(map(_weight, messages)) if messages else None
+
+
+def tokens(text: str | bytes) -> int:
+    """An estimate of the tokens of `text`."""
+    size = len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode("utf-8", "replace"))
+    return -(-size // BYTES_PER_TOKEN)
+
+
+# ---- the fold -------------------------------------------------------------------------------------------------------
+
+
+class _Fold:
+    """Messages by turn, oldest first; every call answered once, before anything else is said."""
+
+    def __init__(self) -> None:
+        self.turns: list[list[Message]] = []
+        self.summary = ""
+        self.before: dict[str, str] = {}
+        """What the notes said that a compaction left out."""
+        self._ended = True
+        self._open: list[tuple[ToolCall, ToolResult | None]] = []
+        self._waiting: list[User] = []
+        """Users who wrote before the open calls had their results."""
+
+    def add(self, record: Record) -> None:
+        match record:
+            case User():
+                if self._open:
+                    self._waiting.append(record)
+                else:
+                    self._append(record)
+            case Assistant() if record.stop != "error":
+                self._close(record.created_at)
+                if record.content or record.tool_calls:
+                    self._append(record)
+                    self._open = [(call, None) for call in record.tool_calls]
+            case ToolResult():
+                self._answer(record)
+            case TurnEnd():
+                self._end(record)
+
+    def finish(self) -> None:
+        self._close("")
+
+    def _append(self, message: Message) -> None:
+        if self._ended or not self.turns:
+            self.turns.append([])
+            self._ended = False
+        self.turns[-1].append(message)
+
+    def _answer(self, result: ToolResult) -> None:
+        """Take the result of the first open call with its id; any other result is dropped."""
+        for number, (call, given) in enumerate(self._open):
+            if call.id == result.tool_call_id and given is None:
+                self._open[number] = call, result
+                break
+        if self._open and all(given for _, given in self._open):
+            self._close(result.created_at)
+
+    def _close(self, at: str) -> None:
+        open_calls, self._open = self._open, []
+        for call, given in open_calls:
+            missing = ToolResult(
+                tool_call_id=call.id, name=call.name, content="Error: interrupted", ok=False, created_at=at
+            )
+            self._append(given or missing)
+        waiting, self._waiting = self._waiting, []
+        for user in waiting:
+            self._append(user)
+
+    def _end(self, end: TurnEnd) -> None:
+        """End the turn; users whom a failed one left without answer and result are forgotten."""
+        self._close(end.created_at)
+        self._ended = True
+        if end.outcome != "failed" or not self.turns:
+            return
+        turn = self.turns[-1]
+        while turn and isinstance(turn[-1], User) and turn[-1].id in end.answers:
+            turn.pop()
+        if not turn:
+            self.turns.pop()
+
+
+def _fold(records: Sequence[Record]) -> _Fold:
+    folded = _Fold()
+    start = 0
+    last = max((n for n, record in enumerate(records) if isinstance(record, Compaction)), default=-1)
+    if last >= 0:
+        compaction = records[last]
+        assert isinstance(compaction, Compaction)
+        folded.summary = compaction.summary
+        start = _first_kept(records, last, compaction.first_kept_id)
+        folded.before = prompt.told(records[:start]) if folded.summary else {}
+    for record in records[start:]:
+        folded.add(record)
+    folded.finish()
+    return folded
+
+
+def _first_kept(records: Sequence[Record], last: int, id: str | None) -> int:
+    """Index of the message with this id before the compaction at `last`; without one, what follows it."""
+    kept = (n for n in range(last) if isinstance(found := records[n], (User, Assistant)) and found.id == id)
+    return next(kept, last + 1)
+
+
+def _prefaced(turns: list[list[Message]], folded: _Fold, left_out: Iterable[list[Message]]) -> list[Message]:
+    """The messages of `turns`; the first user's note also says what the model would else have lost with the rest."""
+    messages = [message for turn in turns for message in turn]
+    lost = folded.before | prompt.told(message for turn in left_out for message in turn)
+    if not messages or not (folded.summary or lost):
+        return messages
+    first = messages[0]
+    if not isinstance(first, User):  # a compaction in the middle of a turn
+        first = User(id="summary", content="Go on from here.", created_at=first.created_at)
+        messages.insert(0, first)
+    own = prompt.told([first])
+    parts = [
+        f"Summary of the conversation so far:\n\n{folded.summary}" if folded.summary else None,
+        prompt.block({name: value for name, value in lost.items() if name not in own}),
+        first.note,
+    ]
+    messages[0] = replace(first, note="\n\n".join(part for part in parts if part) or None)
+    return messages
+
+
+# ---- the budget -----------------------------------------------------------------------------------------------------
+
+
+def _fit(turns: list[list[Message]], room: int) -> tuple[int, int]:
+    """Make the last turns fit into `room` tokens; return how many of the first to leave out, and results shortened.
+
+    Whole turns go, so that calls and results stay together. Of the last turn nothing goes: its older results are
+    shortened, in place.
+    """
+    weights = [sum(map(_weight, turn)) for turn in turns]
+    excess = _rounded(sum(weights) - room, room)
+    left_out = 0
+    while excess > 0 and left_out < len(turns) - 1:
+        excess -= weights[left_out]
+        left_out += 1
+    if not turns or weights[-1] <= room or left_out < len(turns) - 1:
+        return left_out, 0
+    return left_out, _shorten(turns[-1], _rounded(weights[-1] - room, room))
+
+
+def _rounded(excess: int, room: int) -> int:
+    step = max(1, room // STEPS)
+    return -(-excess // step) * step if excess > 0 else 0
+
+
+def _shorten(turn: list[Message], excess: int) -> int:
+    """Shorten results in `turn`, oldest first, until `excess` tokens are gone; the newest ones stay as they are."""
+    newest = max((n for n, message in enumerate(turn) if isinstance(message, Assistant)), default=0)
+    shortened = 0
+    for number, message in enumerate(turn[:newest]):
+        if excess <= 0:
+            break
+        short = _cut_result(message, SHORTENED)
+        if short is not message:
+            excess -= _weight(message) - _weight(short)
+            turn[number] = short
+            shortened += 1
+    return shortened
+
+
+def _weight(message: Message) -> int:
+    size = tokens(message.content) + OVERHEAD_TOKENS
+    if isinstance(message, User):
+        return size + tokens(message.note or "")
+    if isinstance(message, Assistant):
+        return size + sum(tokens(dump(call.arguments)) + OVERHEAD_TOKENS for call in message.tool_calls)
+    return size
+
+
+def _cut_result(message: Message, limit: int) -> Message:
+    """A result of at most `limit` characters: its head and tail, and a note on what is missing between them."""
+    if not isinstance(message, ToolResult) or len(message.content) <= limit:
+        return message
+    text = message.content
+    for_note = len(_cut_note(len(text)))
+    half = max(0, (limit - for_note) // 2)
+    tail = text[len(text) - half :]
+    return replace(message, content=text[:half] + _cut_note(len(text) - 2 * half) + tail)
+
+
+def _cut_note(missing: int) -> str:
+    return (
+        f"\n\n[... {missing} characters left out here. To see them, ask for less at a time: a range of lines with "
+        "read, a narrower grep, a command that prints less ...]\n\n"
+    )

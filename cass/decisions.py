@@ -1,0 +1,182 @@
+"""Decisions of the person: the socket that can tell who calls.
+
+A FIFO or a file cannot say who wrote into it, so approvals and changes of the mode come over a Unix socket, where the
+kernel names the caller. A tool must not answer for the person: whoever descends from any cass worker is refused, also
+after a double fork and ``setsid``, because a worker is the subreaper of all that its tools start. Without a sandbox a
+process of the same user can still find a way (a terminal multiplexer, a debugger); only the sandbox is a guarantee.
+"""
+
+import contextlib
+import os
+import pwd
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cass import records
+from cass.errors import CassError, NoWorker
+from cass.home import Files
+
+WORKER_NAME = "cass-agent"
+"""What every worker calls itself, so that any other worker knows it; tools below it cannot take that back."""
+_LIMIT = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, as the kernel says it."""
+
+    pid: int
+    uid: int
+
+    def words(self, program: str) -> str:
+        """For the chat: user, program (its own word for itself), pid."""
+        try:
+            user = pwd.getpwuid(self.uid).pw_name
+        except KeyError:
+            user = f"uid {self.uid}"
+        return f"{user} by {program}, pid {self.pid}"
+
+
+class Refused(CassError):
+    """The caller may not decide; the text says why."""
+
+    status = 4
+
+
+# ---- for callers ----------------------------------------------------------------------------------------------------
+
+
+def ask(files: Files, request: dict[str, Any], timeout_s: float = 5.0) -> dict[str, Any]:
+    """Send one request, return the answer: ``{"ok": true}`` or ``{"ok": false, "error": why}``.
+
+    ``{"do": "approve", "request_id", "always"?}``, ``{"do": "deny", "request_id", "reason"?}`` or ``{"do": "mode",
+    "mode"}``, each with the caller's word for itself as ``"program"``. Raises NoWorker.
+    """
+    nobody = NoWorker(f"no worker is running for {files.chat_id}; start one with: cass --resume {files.chat_id}")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(timeout_s)
+        try:
+            with _inside(files.run):
+                connection.connect(files.socket.name)
+            connection.sendall(records.dump(request) + b"\n")
+            said = b""
+            while not said.endswith(b"\n") and (chunk := connection.recv(_LIMIT)):
+                said += chunk
+            answer = records.load(said)
+        except TimeoutError:
+            raise CassError(f"the worker of {files.chat_id} did not answer in {timeout_s:.0f} s") from None
+        except (OSError, ValueError):
+            raise nobody from None
+    return answer if isinstance(answer, dict) else {"ok": False, "error": "an answer that is none"}
+
+
+# ---- for the worker -------------------------------------------------------------------------------------------------
+
+
+def listen(files: Files) -> socket.socket:
+    """The listening socket. Make it only under the lock of the chat: one left by a dead worker is replaced."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with _inside(files.run):
+        files.socket.unlink(missing_ok=True)
+        listening.bind(files.socket.name)
+        os.chmod(files.socket.name, 0o600)
+    listening.listen(16)
+    listening.setblocking(False)
+    return listening
+
+
+@contextlib.contextmanager
+def _inside(directory: Path) -> Iterator[None]:
+    """Stand in `directory` for a moment: the path of a socket may have 107 bytes, 103 on macOS, and no more."""
+    before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.chdir(directory)
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)
+
+
+def parse(line: bytes) -> dict[str, Any]:
+    """The request in one line. Raises CassError."""
+    try:
+        request = records.load(line)
+    except ValueError:
+        request = None
+    if not isinstance(request, dict) or request.get("do") not in ("approve", "deny", "mode"):
+        raise CassError('expected {"do": "approve", "deny" or "mode", ...}')
+    return request
+
+
+def caller(connection: socket.socket) -> Caller:
+    """Who is at the other end. Raises Refused for another user, for whoever is gone or descends from a worker."""
+    found = _peer(connection)
+    if found.uid != os.geteuid():
+        raise Refused("only the owner of this chat decides")
+    before = _ancestors(found.pid)
+    # Whoever ends in the middle of a walk changes what it finds; two equal walks were of one tree.
+    if before != _ancestors(found.pid):
+        raise Refused("the caller's processes changed while they were looked at; try again")
+    if any(process.is_worker for process in before):
+        raise Refused("a tool must not decide for the person: the caller was started by a cass worker")
+    return found
+
+
+def _peer(connection: socket.socket) -> Caller:
+    if sys.platform == "darwin":  # LOCAL_PEERPID and getpeereid, sys/un.h
+        pid = struct.unpack("i", connection.getsockopt(0, 2, 4))[0]
+        uid = struct.unpack("2I", connection.getsockopt(0, 1, 76)[:8])[1]
+        return Caller(pid, uid)
+    pid, uid, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return Caller(pid, uid)
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    pid: int
+    parent: int
+    started: str
+    is_worker: bool
+
+
+def _ancestors(pid: int) -> list[_Process]:
+    """The process and all above it, up to the first of the system. Raises Refused where one cannot be read."""
+    chain: list[_Process] = []
+    while pid > 1:
+        process = _process(pid)
+        # A pid may have been given to a new process since its child named it as parent: a parent is never younger.
+        if chain and process.started > chain[-1].started:
+            raise Refused("a parent of the caller is gone")
+        chain.append(process)
+        pid = process.parent
+    if not chain:
+        raise Refused("the caller cannot be seen from here")  # pid 0: it lives in another pid namespace
+    return chain
+
+
+def _process(pid: int) -> _Process:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes() if sys.platform == "linux" else _ps(pid)
+    except (OSError, subprocess.SubprocessError):
+        raise Refused("the caller, or a parent of it, is gone or cannot be read") from None
+    # The name stands in parentheses and may hold some itself: proc_pid_stat(5).
+    name, _, rest = stat.partition(b"(")[2].rpartition(b") ")
+    fields = rest.split()
+    is_worker = name == WORKER_NAME.encode() or pid == os.getpid()
+    return _Process(pid, int(fields[1]), fields[19].decode().rjust(20, "0"), is_worker)
+
+
+def _ps(pid: int) -> bytes:
+    """What `/proc/PID/stat` would say, where there is none: pid, name, parent and start."""
+    said = subprocess.run(
+        ["ps", "-o", "ppid=,etime=,command=", "-p", str(pid)], capture_output=True, check=True, timeout=5
+    ).stdout
+    parent, _, command = said.split(None, 2)
+    name = WORKER_NAME.encode() if WORKER_NAME.encode() in command else b"other"
+    return b"%d (%s) S %s" % (pid, name, parent) + b" 0" * 18

@@ -1,0 +1,82 @@
+"""The viewer as a child of the composer: frames from it, width and keys to it, one JSON object a line each way.
+
+{"print": ANSI}  finished lines, for ever    {"live": ANSI}  what still grows, in place of what was live before
+{"width": COLUMNS}    {"key": "C-o"}
+"""
+
+import asyncio
+import contextlib
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from cass import records
+from cass.home import Files
+
+PIECE = 1 << 16
+"""Bytes taken at once: what a terminal draws well within the time between two keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Some frames, put together."""
+
+    printed: str = ""
+    live: str | None = None
+    """None: as it was."""
+
+
+class Viewer:
+    """One run of ``cass-view --frames``."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._rest = b""
+
+    @classmethod
+    async def start(cls, files: Files, *flags: str) -> "Viewer":
+        command = [sys.executable, "-I", "-m", "cass.cli", "cass-view", files.chat_id, "--frames", *flags]
+        pipe = asyncio.subprocess.PIPE
+        return cls(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, limit=PIECE))
+
+    async def read(self) -> Frames | None:
+        """What came since the last call, at least one frame; None at the viewer's end."""
+        assert self._process.stdout is not None
+        while chunk := await self._process.stdout.read(PIECE):
+            *lines, self._rest = (self._rest + chunk).split(b"\n")
+            if lines:
+                return joined(lines)
+        return None
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Tell the viewer something; a viewer that is gone does not hear it."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError, RuntimeError):
+            self._process.stdin.write(records.dump(message) + b"\n")
+
+    async def last_words(self) -> str:
+        """Its exit status and the last line of its standard error, once it has ended."""
+        assert self._process.stderr is not None
+        said = (await self._process.stderr.read()).decode("utf-8", "replace").strip().rpartition("\n")[2]
+        status = await self._process.wait()
+        return f"status {status}" + (f": {said}" if said else "")
+
+    async def close(self) -> None:
+        """End it. It ends by itself when its input does; the signal is for one that is stuck."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
+            await self._process.wait()
+
+
+def joined(lines: list[bytes]) -> Frames:
+    """Several frames as one. What is no frame is left out: the viewer's traceback goes to its standard error."""
+    printed: list[str] = []
+    live = None
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            frame = records.load(line)
+            if isinstance(frame, dict):
+                printed.append(str(frame.get("print", "")))
+                live = frame.get("live", live)
+    return Frames("".join(printed), live)

@@ -1,0 +1,85 @@
+"""Keys: what comes from the terminal, and which method of the composer each key calls, by the table in `commands`."""
+
+import select
+from collections.abc import Callable
+from typing import Any
+
+from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.input import Input
+from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
+from prompt_toolkit.input.typeahead import store_typeahead
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+from prompt_toolkit.keys import Keys
+
+from cass.commands import KEYS
+
+ASK_FOR_SHIFT_ENTER = "\x1b[>4;1m"
+"""xterm's modifyOtherKeys, level 1: keys that had no code of their own get one. Others, and tmux by default, ignore it.
+Source: https://invisible-island.net/xterm/modified-keys.html"""
+ASK_NO_MORE = "\x1b[>4m"
+
+ANSWERS = "yna"
+
+
+def learn_sequences() -> None:
+    """Teach prompt_toolkit the codes of keys with modifiers, in xterm's form and in that of CSI u.
+
+    Enter with any modifier is a newline (its Alt-Enter), Shift-Tab stays itself, and Shift with Space or Backspace is
+    what it is without.
+    """
+    plain: dict[int, Keys | str | tuple[Keys | str, ...]] = {
+        13: (Keys.Escape, Keys.ControlM),
+        32: " ",
+        127: Keys.ControlH,
+    }
+    known: dict[str, Any] = ANSI_SEQUENCES
+    for code, key in plain.items():
+        for modifier in range(2, 9):
+            known[f"\x1b[{code};{modifier}u"] = known[f"\x1b[27;{modifier};{code}~"] = key
+    known["\x1b[9;2u"] = known["\x1b[27;2;9~"] = Keys.BackTab
+    known["\x1b[13u"] = Keys.ControlM
+    known["\x1b[27u"] = Keys.Escape
+
+
+def bind(composer: Any, *, is_asking: Callable[[], bool], in_reason: Callable[[], bool]) -> KeyBindings:
+    """Bindings that call ``composer.<does>(event)`` for each row of the table.
+
+    While `is_asking` the answers go to ``composer.answer(key)``; while `in_reason` only sending, Esc and Ctrl-C are ours.
+    """
+    bindings = KeyBindings()
+    for key in KEYS:
+        usable = ~is_searching
+        if key.does not in ("enter", "escape", "clear_or_leave"):
+            usable = usable & ~Condition(in_reason)
+        for press in key.presses:
+            bindings.add(*press, filter=usable)(getattr(composer, key.does))
+    for letter in ANSWERS:
+        bindings.add(letter, filter=Condition(is_asking) & ~is_searching, eager=True)(
+            lambda event: composer.answer(event.key_sequence[0].key)
+        )
+    bindings.add(Keys.BracketedPaste)(lambda event: composer.paste(event))
+    return bindings
+
+
+def feed(input: Input, early: bytes) -> None:
+    """Let `input` have what was typed before there was a composer."""
+    if early and isinstance(input, Vt100Input):
+        input.vt100_parser.feed(early.decode("utf-8", "ignore"))
+        store_typeahead(input, input.flush_keys())
+
+
+def more_follows(event: KeyPressEvent) -> bool:
+    """Whether more input is there already: a person's Enter comes alone, that of a paste does not."""
+    if event.app.key_processor.input_queue:
+        return True
+    try:
+        return bool(select.select([event.app.input.fileno()], [], [], 0)[0])
+    except (OSError, NotImplementedError):
+        return False
+
+
+def pasted(data: str) -> str:
+    """A paste as text: one kind of line end, tabs kept, and no end of a paste inside it."""
+    return data.replace("\r\n", "\n").replace("\r", "\n").replace("\x1b[200~", "").replace("\x1b[201~", "")

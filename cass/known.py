@@ -1,0 +1,123 @@
+"""Known: the providers and models that need no configuration, and the model servers found on this machine."""
+
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A provider that needs no configuration but its key."""
+
+    id: str
+    base_url: str
+    key: str | None = None
+    """Name of the environment variable; None for a server on this machine."""
+    model: str = ""
+    """Default model; empty: the first one that the server lists."""
+    max_tokens_field: str = "max_tokens"
+    echo_reasoning: bool = False
+    """Whether it refuses its own tool calls sent back without the reasoning that led to them."""
+
+
+_GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"
+FIREWORKS = "accounts/fireworks/models/qwen3p7-plus"
+
+# Names of models go stale: this is the one place for them. The order is the order of preference.
+PROVIDERS: dict[str, Known] = {
+    known.id: known
+    for known in (
+        Known("fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY", FIREWORKS),
+        # Later models of OpenAI take tools only through its Responses API, and no reasoning one takes `max_tokens`.
+        Known("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.1", "max_completion_tokens"),
+        Known("anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-5"),
+        Known("gemini", _GEMINI, "GEMINI_API_KEY", "gemini-flash-latest"),
+        Known("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-v4-flash", echo_reasoning=True),
+        Known("kimi", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi-k3", echo_reasoning=True),
+        Known("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "deepseek/deepseek-v4-flash"),
+        Known("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai/gpt-oss-120b"),
+        Known("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-medium-latest"),
+        Known("xai", "https://api.x.ai/v1", "XAI_API_KEY", "grok-4.3"),
+        Known("together", "https://api.together.xyz/v1", "TOGETHER_API_KEY", "moonshotai/Kimi-K3.1-Pro"),
+        Known("ollama", "http://127.0.0.1:11434/v1"),
+        Known("llama.cpp", "http://127.0.0.1:8080/v1"),
+        Known("lmstudio", "http://127.0.0.1:1234/v1"),
+        Known("vllm", "http://127.0.0.1:8000/v1"),
+        Known("demo", "", None, "demo"),
+    )
+}
+MODEL_LISTS: dict[str, str] = {
+    "fireworks": "https://fireworks.ai/models",
+    "openai": "https://platform.openai.com/docs/models",
+    "anthropic": "https://docs.anthropic.com/en/docs/about-claude/models",
+    "gemini": "https://ai.google.dev/gemini-api/docs/models",
+    "deepseek": "https://api-docs.deepseek.com/quick_start/pricing",
+    "kimi": "https://platform.moonshot.ai/docs",
+    "openrouter": "https://openrouter.ai/models",
+    "groq": "https://console.groq.com/docs/models",
+    "mistral": "https://docs.mistral.ai/getting-started/models/",
+    "xai": "https://docs.x.ai/docs/models",
+    "together": "https://docs.together.ai/docs/serverless-models",
+    "ollama": "https://ollama.com/library",
+}
+"""Where people find the names of a provider's models."""
+PROBED = ("ollama", "llama.cpp")
+"""Local servers that are tried when nothing is chosen: those whose port belongs to them by custom."""
+
+
+CONTEXTS: dict[str, int] = {
+    FIREWORKS: 262_144,
+    "gpt-5.1": 272_000,
+    "claude-sonnet-5": 1_000_000,
+    "gemini-flash-latest": 1_048_576,
+    "deepseek-v4-flash": 1_000_000,
+    "deepseek/deepseek-v4-flash": 1_000_000,
+    "kimi-k3": 1_048_576,
+    "openai/gpt-oss-120b": 131_072,
+    "mistral-medium-latest": 262_144,
+    "grok-4.3": 1_000_000,
+    "moonshotai/Kimi-K3.1-Pro": 1_048_576,
+    "demo": 1_000_000,
+}
+"""Tokens that a model takes, for the models above."""
+
+
+def is_local(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    return host == "localhost" or host == "::1" or host.startswith("127.")
+
+
+def listed(base_url: str, deadline: float) -> dict[str, int | None]:
+    """Models that a local server lists, with the length of their context where it says so; empty: none answers.
+
+    HTTP/1.0 by hand: no chunks to take apart, and `http.client` costs a start 10 ms. `deadline` is monotonic, in s.
+    """
+    place = urlsplit(base_url)
+    path = place.path.rstrip("/").removesuffix("/chat/completions") or "/v1"
+    request = f"GET {path}/models HTTP/1.0\r\nHost: {place.netloc}\r\nConnection: close\r\n\r\n"
+    answer = b""
+    try:
+        address = (place.hostname or "", place.port or 80)
+        with socket.create_connection(address, timeout=max(0.001, deadline - time.monotonic())) as server:
+            server.sendall(request.encode())
+            while (left := deadline - time.monotonic()) > 0 and len(answer) < 1 << 20:
+                server.settimeout(left)
+                piece = server.recv(1 << 16)
+                if not piece:
+                    break
+                answer += piece
+        models = orjson.loads(answer.partition(b"\r\n\r\n")[2])["data"]
+        return {str(model["id"]): _context(model) for model in models}
+    except (OSError, ValueError, LookupError, TypeError):  # not there, too slow, or something else on that port
+        return {}
+
+
+def _context(model: Mapping[str, Any]) -> int | None:
+    """``max_model_len`` of vLLM, ``meta.n_ctx`` of llama.cpp."""
+    length = model.get("max_model_len") or (model.get("meta") or {}).get("n_ctx")
+    return length if type(length) is int and length > 0 else None

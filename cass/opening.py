@@ -1,0 +1,85 @@
+"""Opening a chat: which settings, workspace and system prompt it begins with, or goes on with.
+
+Light: every program that makes or joins a chat uses it before anything heavy is imported.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from cass import chat, config, prompt
+from cass.access import Mode
+from cass.config import Options, Settings
+from cass.errors import CassError, ConfigError, UsageError
+from cass.home import Files, Home
+from cass.records import Meta, Record, User, now
+
+
+def new(home: Home, cwd: Path, settings: Settings, options: Options) -> Files:
+    """Make a chat in the workspace `cwd`."""
+    root = workspace(str(cwd))
+    check_mode(settings.mode, root)
+    instructions = config.instructions(home, root)
+    return chat.create(
+        home,
+        cwd=root,
+        provider=settings.connection.provider,
+        model=settings.model,
+        system=prompt.system(instructions.global_text, instructions.text),
+        agents_files=instructions.files or None,
+        base_url=options.base_url,
+        api_key_env=options.api_key_env,
+    )
+
+
+def settings_of(
+    found: list[Record], home: Home, options: Options, environ: Mapping[str, str] = os.environ
+) -> Settings:
+    """The settings that a chat goes on with: flags and environment first, then its own model, then the configuration."""
+    meta = next((record for record in found if isinstance(record, Meta)), None)
+    last = next((record for record in reversed(found) if isinstance(record, User)), None)
+    named = options.provider or options.model or options.base_url
+    if meta is None or named or environ.get("CASS_PROVIDER") or environ.get("CASS_MODEL"):
+        return config.load(home, options, environ)
+    own = dataclasses.replace(
+        options,
+        provider=None if meta.base_url else (last or meta).provider,
+        model=(last or meta).model,
+        base_url=meta.base_url,
+        api_key_env=options.api_key_env or meta.api_key_env,
+    )
+    if own.provider == "demo" and meta.base_url is None:
+        # The demo stands in where nothing is configured: a chat goes on with a real model as soon as there is one.
+        return config.load(home, options, environ)
+    try:
+        return config.load(home, own, environ)
+    except ConfigError:
+        return config.load(home, options, environ)  # its provider is not configured any more
+
+
+def workspace(cwd: str) -> Path:
+    """The workspace, resolved. Raises CassError where it is no directory."""
+    try:
+        root = Path(cwd).expanduser().resolve(strict=True)
+    except OSError:
+        raise CassError(f"the workspace {cwd} is gone; name another one with --cwd") from None
+    if not root.is_dir():
+        raise UsageError(f"the workspace {cwd} is not a directory")
+    return root
+
+
+def check_mode(mode: Mode, root: Path) -> None:
+    """Raise UsageError where `root` is too much to give to workspace-edit."""
+    if mode is Mode.WORKSPACE_EDIT and root in (Path("/"), Path.home().resolve()):
+        raise UsageError(f"{root} cannot be the workspace of {mode} mode: name a directory below it with --cwd")
+
+
+def move(found: list[Record], cwd: str, settings: Settings) -> Meta | None:
+    """The record that gives a chat another workspace; None where it has this one already."""
+    meta = chat.meta(found)
+    if meta is None:
+        raise CassError("the chat has no meta record")
+    if meta.cwd == cwd:
+        return None
+    return dataclasses.replace(meta, cwd=cwd, created_at=now(), model=settings.model)

@@ -1,0 +1,235 @@
+"""A page: what one screen has been given of a chat, and what still grows below it.
+
+Finished lines are given once, in order. An answer is given piece by piece as its Markdown becomes final, so that the
+part which is drawn again and again stays small however long the answer gets.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from rich.text import Text
+
+from cass import prose, render
+from cass.blocks import Answer, Block, Call, Fold, Notice, Now, safe
+from cass.markdown import Code, Fence, Piece, Prose, Splitter
+from cass.records import Assistant, Meta, Record, TurnEnd, User
+from cass.render import Look
+
+FIRST_PAINT = 16_000
+"""Characters of a chat that are shown when it is opened: some screens, laid out in less time than one notices."""
+REST_LINES = 40
+REST_CHARACTERS = 2_000
+"""Of an open block, so much is laid out anew each time it grows."""
+
+
+@dataclass(slots=True)
+class _Stream:
+    """The answer that is being given piece by piece."""
+
+    of: str
+    text: str = ""
+    """What the splitter has been fed."""
+    splitter: Splitter = field(default_factory=Splitter)
+    info: str = ""
+    """That of the fence it is in."""
+    thought: int = 0
+    """Characters of its reasoning that were given."""
+    has_thought: bool = False
+    """Whether all of its reasoning was given."""
+    begun: bool = False
+    """Whether any of its text was."""
+
+
+class Page:
+    """Records in, lines out."""
+
+    def __init__(self, look: Look) -> None:
+        self.look = look
+        self.now = Now()
+        self._fold = Fold()
+        self._turn: list[Block] = []
+        """Finished blocks of the last turn."""
+        self._above = ""
+        """Kind of what was given last."""
+        self._stream: _Stream | None = None
+
+    # ---- finished lines
+
+    def begin(self, records: Iterable[Record], last: int | None, budget: int = FIRST_PAINT) -> list[str]:
+        """The newest blocks of a chat just opened: `last` messages, or as many as fit the budget, and what is open."""
+        blocks = self._fold.steps(records)
+        head = [block for block in blocks[:1] if isinstance(block, Meta)]
+        start = max(newest(blocks, last, budget), len(head))
+        made = [line for block in head for line in self._put(block)]
+        if start > len(head):
+            made += self._apart("line") + [render.rule("earlier messages are not shown", self.look)]
+        made += [line for block in blocks[start:] for line in self._put(block)]
+        self._turn = _last_turn(blocks)
+        return self._ansi(made)
+
+    def take(self, records: Iterable[Record], is_running: bool) -> list[str]:
+        """Lines that are finished now."""
+        made: list[Text] = []
+        for record in records:
+            for block in self._fold.step(record):
+                self._turn = [block] if isinstance(block, User) else [*self._turn, block]
+                made += self._put(block)
+        self.now = self._fold.now() if is_running else Now()
+        made += self._grow()
+        return self._ansi(made)
+
+    def again(self, look: Look, why: str) -> list[str]:
+        """The last turn once more, in another look, which holds from now on."""
+        self.look = look
+        made = [Text(), render.rule(why, look)]
+        self._above, self._stream = "line", None
+        made += [line for block in self._turn for line in self._put(block)]
+        made += self._grow()
+        return self._ansi(made)
+
+    def say(self, text: str, level: str = "info") -> list[str]:
+        """A line about the screen itself, not the chat."""
+        return self._ansi(self._put(Notice(level=level, text=text)))
+
+    def _put(self, block: Block) -> list[Text]:
+        if isinstance(block, Assistant) and self._stream is not None and self._stream.of == block.id:
+            return self._settle(self._stream, block)
+        broken = [] if isinstance(block, Notice) else self._break_off()
+        lines = render.lines(block, self.look)
+        return broken + (self._apart(_kind(block)) + lines if lines else [])
+
+    def _apart(self, kind: str) -> list[Text]:
+        """The empty line between two blocks; calls stand together, and so do lines about what happened."""
+        above, self._above = self._above, kind
+        return [Text()] if above and not (above == kind and kind in ("call", "line")) else []
+
+    # ---- the growing answer
+
+    def _grow(self) -> list[Text]:
+        answer = self.now.answer
+        if answer is None:
+            return self._break_off()
+        made: list[Text] = []
+        if self._stream is None or self._stream.of != answer.of:
+            made += self._break_off()
+            self._stream = _Stream(answer.of)
+        made += self._think(self._stream, answer.reasoning, bool(answer.text or answer.calls))
+        return made + self._feed(self._stream, answer.text)
+
+    def _think(self, stream: _Stream, reasoning: str, is_whole: bool) -> list[Text]:
+        """Whole lines of reasoning where it is shown, else one line when it is over."""
+        if stream.has_thought or not (self.look.reasoning or is_whole):
+            return []
+        stream.has_thought = is_whole
+        if not self.look.reasoning:
+            lines = render.thoughts(reasoning, self.look)
+        else:
+            end = len(reasoning) if is_whole else reasoning.rfind("\n") + 1
+            new, stream.thought = reasoning[stream.thought : end], max(stream.thought, end)
+            lines = render.thought_lines(new.strip("\n").split("\n"), self.look) if new.strip() else []
+        return self._apart("thought") + lines if lines and self._above != "thought" else lines
+
+    def _feed(self, stream: _Stream, text: str) -> list[Text]:
+        new, stream.text = text[len(stream.text) :], text
+        return self._pieces(stream, stream.splitter.feed(new)) if new else []
+
+    def _pieces(self, stream: _Stream, pieces: Sequence[Piece]) -> list[Text]:
+        made: list[Text] = []
+        for piece in pieces:
+            if isinstance(piece, Fence):
+                stream.info = piece.info
+            apart = self._apart("text") if not stream.begun else [Text()] * render.sets_apart(piece)
+            stream.begun = True
+            made += apart + render.piece_lines(piece, stream.info, self.look)
+        return made
+
+    def _settle(self, stream: _Stream, whole: Assistant) -> list[Text]:
+        """The end of an answer, now that the chat holds all of it."""
+        self._stream = None
+        if not whole.content.startswith(stream.text):  # what came is not what the provider calls its answer
+            return self._abandon(stream) + self._put(whole)
+        made = self._think(stream, whole.reasoning or "", True)
+        made += self._feed(stream, whole.content) + self._pieces(stream, stream.splitter.finish())
+        ending = render.ending(whole, self.look)
+        return made + (self._apart("line") + ending if ending else [])
+
+    def _break_off(self) -> list[Text]:
+        """Say that an answer will not go on, if one was growing: its provider or its worker failed."""
+        stream, self._stream = self._stream, None
+        return self._abandon(stream) if stream is not None and (stream.text or stream.thought) else []
+
+    def _abandon(self, stream: _Stream) -> list[Text]:
+        made = self._pieces(stream, stream.splitter.finish())
+        return [*made, *self._apart("line"), Text("… broken off", render.WARN)]
+
+    # ---- what still grows
+
+    def live(self, at: float, height: int) -> list[str]:
+        """What still grows, at most `height` lines that each fit the width; `at` is the time in epoch seconds."""
+        rest = self._rest(self.now.answer) if self.now.answer is not None else []
+        lines = render.now(self.now, rest, self.look, at)
+        if not lines:
+            return []
+        lines = self._before(lines[0]) + lines
+        if len(lines) > height:
+            lines = [Text("…", render.DIM), *lines[len(lines) - height + 1 :]]
+        for line in lines:
+            line.truncate(self.look.width, overflow="ellipsis")
+        return self._ansi(lines)
+
+    def _before(self, first: Text) -> list[Text]:
+        """The empty line that will stand there once the block is finished, so that nothing jumps then."""
+        stream = self._stream
+        in_fence = stream is not None and stream.begun and stream.splitter.in_fence
+        together = in_fence or not self._above or (self._above == "call" and first.plain.startswith("●"))
+        return [] if together or not first.plain else [Text()]
+
+    def _rest(self, answer: Answer) -> list[Text]:
+        stream = self._stream
+        if stream is None:
+            return []
+        rest = stream.splitter.rest(REST_LINES, REST_CHARACTERS)
+        if stream.splitter.in_fence:
+            return render.piece_lines(Code(rest), stream.info, self.look) if rest else []
+        if rest.strip():
+            return render.piece_lines(Prose(rest), "", self.look)
+        return [] if stream.has_thought else render.growing_thought(answer, self.look)
+
+    def _ansi(self, lines: Iterable[Text]) -> list[str]:
+        return render.ansi(lines, self.look)
+
+    def toggled(self, name: str) -> Look:
+        """The look with `full` or `reasoning` turned round."""
+        return replace(self.look, **{name: not getattr(self.look, name)})
+
+
+def newest(blocks: Sequence[Block], last: int | None, budget: int) -> int:
+    """Index of the first block to show: that of the `last`-th message from the end, or what fits `budget` characters."""
+    start = len(blocks)
+    for i in range(len(blocks) - 1, -1, -1):
+        block = blocks[i]
+        if isinstance(block, (User, Assistant)):
+            if last is not None and last <= 0:
+                break
+            last = None if last is None else last - 1
+            if last is None and False:
+                break
+        start = i
+    return start
+
+
+def _last_turn(blocks: Sequence[Block]) -> list[Block]:
+    start = next((i for i in range(len(blocks) - 1, -1, -1) if isinstance(blocks[i], User)), 0)
+    return list(blocks[start:])
+
+
+def _kind(block: Block) -> str:
+    match block:
+        case Call():
+            return "call"
+        case User() | Assistant() | Meta():
+            return "text"
+        case TurnEnd():
+            return "end"
+        case _:
+            return "line"

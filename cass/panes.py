@@ -1,0 +1,83 @@
+"""The viewer in a tmux pane of its own, above the composer's.
+
+Nothing of the person's is touched: no binding, no option, no other pane. The pane ends with the composer, however that
+ends, because its command watches the composer's process.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+
+from cass.errors import CassError
+
+COMPOSER_ROWS = 11
+"""What stays for the composer: an approval, a few lines of input, status and help."""
+SMALLEST_VIEWER = 5
+
+_WHILE = 'p=$1; shift; (while kill -0 "$p"; do sleep 1; done; kill -TERM $$) 2>/dev/null & exec "$@"'
+
+
+def is_possible(environ: Mapping[str, str]) -> bool:
+    """Whether this terminal is a pane of tmux. A popup has `TMUX` but no `TMUX_PANE`: it cannot be split."""
+    return bool(environ.get("TMUX") and environ.get("TMUX_PANE")) and shutil.which("tmux") is not None
+
+
+class Pane:
+    """The viewer's pane."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+
+    @classmethod
+    def open(cls, command: Sequence[str], environ: Mapping[str, str]) -> "Pane":
+        """Split the composer's pane and run `command` in the upper half. Raises CassError in tmux's words."""
+        own = environ["TMUX_PANE"]
+        rows = int(_tmux("display-message", "-p", "-t", own, "#{pane_height}").strip() or 0)
+        size = max(rows - COMPOSER_ROWS - 1, SMALLEST_VIEWER)
+        passed = [f"-e{name}={environ[name]}" for name in _PASSED if name in environ]
+        guarded = shlex.join(["sh", "-c", _WHILE, "sh", str(os.getpid()), *command])
+        split = ["split-window", "-d", "-b", "-v", "-l", str(size), "-t", own, "-P", "-F", "#{pane_id}", *passed]
+        return cls(_tmux(*split, guarded).strip())
+
+    def press(self, key: str) -> bool:
+        """Send one key to the viewer, also out of copy mode; False where the pane is gone."""
+        return self._do("if-shell", "-F", "-t", self.id, "#{pane_in_mode}", f"send-keys -X -t {self.id} cancel") and (
+            self._do("send-keys", "-t", self.id, key)
+        )
+
+    def scroll(self, direction: str) -> bool:
+        """Half a page ``up`` or ``down`` in copy mode, which ends by itself at the lower end."""
+        if direction == "up" and not self._do("copy-mode", "-e", "-t", self.id):
+            return False
+        return self._do(
+            "if-shell", "-F", "-t", self.id, "#{pane_in_mode}", f"send-keys -X -t {self.id} halfpage-{direction}"
+        )
+
+    def is_open(self) -> bool:
+        try:
+            return self.id in _tmux("list-panes", "-a", "-F", "#D").split()
+        except CassError:
+            return False
+
+    def close(self) -> None:
+        self._do("kill-pane", "-t", self.id)
+
+    def _do(self, *command: str) -> bool:
+        try:
+            _tmux(*command)
+        except CassError:
+            return False
+        return True
+
+
+_PASSED = ("CASS_HOME", "HOME", "NO_COLOR", "CLICOLOR", "FORCE_COLOR", "COLORTERM", "LANG", "LC_ALL", "LC_CTYPE")
+"""A new pane has the environment of tmux's server, not ours."""
+
+
+def _tmux(*command: str) -> str:
+    done = subprocess.run(["tmux", *command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        raise CassError(f"tmux {command[0]}: {done.stderr.strip() or f'status {done.returncode}'}")
+    return done.stdout

@@ -1,0 +1,199 @@
+"""HTTP: one connection to a server that streams its answers. The only module that knows httpx.
+
+What is asked and what the answer means is the business of a kind (`Kind`); here bytes go out and come in, and whatever
+happens to them on the way becomes a ProviderError.
+"""
+
+import os
+import ssl
+import sys
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Protocol
+from urllib.parse import urlsplit, urlunsplit
+
+# httpx imports its own command line with it, when click and rich are there to be imported: 30 ms of each start.
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+
+import httpx  # noqa: E402
+
+from cass import __version__  # noqa: E402
+from cass.config import Connection  # noqa: E402
+from cass.context import Request  # noqa: E402
+from cass.errors import ProviderError  # noqa: E402
+from cass.providers import failures  # noqa: E402
+from cass.providers.sse import Decoder, Event  # noqa: E402
+from cass.records import Assistant, Delta  # noqa: E402
+
+CONNECT_TIMEOUT_S = 10.0
+QUIET_TIMES = 5
+"""Read timeouts that may pass with keep-alives only, before they no longer count as life."""
+ERROR_BYTES = 1 << 16
+
+
+class Answer(Protocol):
+    """The parser of one answer."""
+
+    failure: ProviderError | None
+
+    def feed(self, events: list[Event]) -> list[Delta]: ...
+    def whole(self, body: bytes) -> list[Delta]: ...
+    def finish(self) -> Assistant: ...
+
+
+class Kind(Protocol):
+    """A module that knows an API."""
+
+    def build(self, connection: Connection, request: Request) -> tuple[str, dict[str, str], bytes]: ...
+    def Parser(self, of: str, model: str) -> Answer: ...
+
+
+class Http:
+    """A provider reached over HTTP."""
+
+    def __init__(self, connection: Connection, kind: Kind) -> None:
+        self._connection = connection
+        self._kind = kind
+        self._client: httpx.AsyncClient | None = None
+
+    async def stream(self, request: Request, of: str) -> AsyncIterator[Delta | Assistant]:
+        """Deltas as they come, then the message. Raises ProviderError."""
+        url, headers, body = self._kind.build(self._connection, request)
+        parser = self._kind.Parser(of, request.model)
+        try:
+            async with self._open().stream("POST", url, headers=headers, content=body) as response:
+                if response.status_code != 200:
+                    raise await self._refused(response, url)
+                async with aclosing(_events(response, self._connection.read_timeout_s)) as events:
+                    async for some in events:
+                        for delta in parser.feed(some) if isinstance(some, list) else parser.whole(some):
+                            yield delta
+                        if parser.failure is not None:
+                            break
+            yield parser.finish()
+        except ProviderError as e:
+            e.message = self._without_key(e.message)
+            e.url = self._shown(url)
+            raise
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ImportError, ValueError, OSError) as e:
+            raise self._broken(e, url) from None
+
+    async def aclose(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    def _open(self) -> httpx.AsyncClient:
+        """The client, made when it is first needed."""
+        if self._client is None:
+            timeout = httpx.Timeout(self._connection.read_timeout_s, connect=CONNECT_TIMEOUT_S, pool=None)
+            # To read all the certificates costs 30 ms, and a plain connection needs none.
+            plain = self._connection.base_url.startswith("http://") and not _has_proxy()
+            headers = {"User-Agent": f"cass/{__version__}", "Accept-Encoding": "identity"}
+            self._client = httpx.AsyncClient(timeout=timeout, verify=not plain, headers=headers)
+        return self._client
+
+    async def _refused(self, response: httpx.Response, url: str) -> ProviderError:
+        body = b""
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) >= ERROR_BYTES:
+                break
+        return failures.refused(response.status_code, response.headers, body, url, self._key_name())
+
+    def _key_name(self) -> str | None:
+        if self._connection.api_key_env:
+            return self._connection.api_key_env
+        return "providers.json" if self._connection.api_key else None
+
+    def _broken(self, error: Exception, url: str) -> ProviderError:
+        message, transient = _words(error, url, self._connection.read_timeout_s)
+        return ProviderError(self._without_key(message), url=self._shown(url), transient=transient)
+
+    def _without_key(self, text: str) -> str:
+        key = self._connection.api_key
+        return text.replace(key, "…") if key else text
+
+    def _shown(self, url: str) -> str:
+        """The address as asked, without what may be secret in it: a password, the key."""
+        parts = urlsplit(url)
+        return self._without_key(urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])))
+
+
+def _has_proxy() -> bool:
+    return any(name.lower().endswith("_proxy") and value for name, value in os.environ.items())
+
+
+async def _events(response: httpx.Response, read_timeout_s: float) -> AsyncGenerator[list[Event] | bytes]:
+    """Events, a list for each network chunk that completes any; or the whole body, where it is one JSON value."""
+    decoder = Decoder()
+    body: list[bytes] | None = None
+    begun = False
+    heard = time.monotonic()
+    # Raw: a server was asked not to compress; one that does all the same is heard too.
+    chunks = response.aiter_bytes() if "content-encoding" in response.headers else response.aiter_raw()
+    async with aclosing(chunks) as pieces:  # type: ignore[type-var]
+        async for piece in pieces:
+            if not begun and piece.strip():
+                begun = True
+                body = [] if piece.lstrip()[:1] == b"{" else None
+            if body is not None:
+                body.append(piece)
+                continue
+            events = decoder.feed(piece)
+            if events:
+                heard = time.monotonic()
+                yield events
+            elif time.monotonic() - heard > QUIET_TIMES * read_timeout_s:
+                raise ProviderError("the server only keeps the connection alive, and says nothing", transient=True)
+    if body is not None:
+        yield b"".join(body)
+    elif last := decoder.end():
+        yield last
+
+
+def _words(error: Exception, url: str, read_timeout_s: float) -> tuple[str, bool]:
+    """What happened to a connection, for a person; and whether it may go better the next time."""
+    host = urlsplit(url).hostname
+    match error:
+        case httpx.ConnectTimeout():
+            return f"no connection to {host} within {CONNECT_TIMEOUT_S:g} s", True
+        case httpx.ReadTimeout():
+            return f"no byte from {host} for {read_timeout_s:g} s", True
+        case httpx.ConnectError():
+            return _why_not_connected(error, host or "")
+        case httpx.RemoteProtocolError() | httpx.ReadError() | httpx.WriteError() | httpx.WriteTimeout():
+            return "the answer was cut off: the connection broke in its middle", True
+        case httpx.ProxyError():
+            return f"the proxy refused: {error}", False
+        case ImportError():  # httpx names the package that it misses
+            return f"the proxy is not supported: {error}", False
+        case _:
+            return f"the request cannot be sent: {error}", False
+
+
+def _why_not_connected(error: BaseException, host: str) -> tuple[str, bool]:
+    for cause in _causes(error):
+        text = str(cause)
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"the certificate of {host} is not trusted: {cause.verify_message}", False
+        if isinstance(cause, ssl.SSLError) or "SSL" in text:
+            return f"no secure connection to {host}: {text}", False
+        if isinstance(cause, OSError) and cause.errno and "Name or service" in text:
+            return f"the name {host} is not known", True
+        if isinstance(cause, ConnectionRefusedError):
+            return f"{host} refused the connection: is the server running?", True
+    return f"no connection to {host}: {error}", True
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """`error`, and everything that led to it."""
+    found: list[BaseException] = []
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        cause = waiting.pop(0)
+        if cause is None or cause in found:
+            continue
+        found.append(cause)
+        waiting += [cause.__cause__, cause.__context__, *getattr(cause, "exceptions", ())]
+    return found

@@ -1,0 +1,387 @@
+"""Chat completions: the API of OpenAI that most servers speak, as a request builder and a parser of its streams.
+
+Pure: bytes in, values out. Servers differ in what they leave out, repeat or put elsewhere; each such difference that
+is taken here is in the recorded streams of ``tests/wire`` or in a named test.
+
+Source: https://platform.openai.com/docs/api-reference/chat
+"""
+
+import itertools
+import re
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from cass.config import Connection
+from cass.context import Message, Request
+from cass.errors import ProviderError
+from cass.providers import failures
+from cass.providers.sse import Event
+from cass.records import Assistant, Delta, ToolCall, ToolResult, Usage, User, dump, load, new_id, now
+
+KIND = "openai-compatible"
+_PATH = "/chat/completions"
+
+
+# ---- request --------------------------------------------------------------------------------------------------------
+
+
+def url(base_url: str) -> str:
+    """The address to ask: of the API's root, with or without final slash, or of the whole path; a query is kept.
+
+    An address without any path gets the ``/v1`` that all such servers have in common.
+    """
+    parts = urlsplit(base_url.strip())
+    path = re.sub("/{2,}", "/", parts.path).rstrip("/").removesuffix(_PATH)
+    return urlunsplit(parts._replace(path=(path or "/v1") + _PATH, fragment=""))
+
+
+def build(connection: Connection, request: Request) -> tuple[str, dict[str, str], bytes]:
+    """Address, headers and body of a request."""
+    headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+    if connection.api_key:
+        headers["Authorization"] = f"Bearer {connection.api_key}"
+    body: dict[str, Any] = {"model": request.model}
+    if request.tools:
+        body["tools"] = [{"type": "function", "function": tool} for tool in request.tools]
+    system = [{"role": "system", "content": request.system}] if request.system else []
+    body["messages"] = system + [_message(message, connection, request.model) for message in request.messages]
+    body[connection.max_tokens_field] = request.max_tokens
+    if request.effort:
+        body["reasoning_effort"] = request.effort
+    body |= {"stream": True, "stream_options": {"include_usage": True}}
+    return url(connection.base_url), headers, dump(body)
+
+
+def _message(message: Message, connection: Connection, model: str) -> dict[str, Any]:
+    match message:
+        case User():
+            return {"role": "user", "content": "\n\n".join(filter(None, (message.note, message.content)))}
+        case ToolResult():
+            return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content}
+        case Assistant():
+            return _assistant(message, connection, message.model == model)
+
+
+def _assistant(message: Assistant, connection: Connection, same_model: bool) -> dict[str, Any]:
+    said: dict[str, Any] = {"role": "assistant", "content": message.content or None}
+    if connection.echo_reasoning and same_model and message.reasoning:
+        said["reasoning_content"] = message.reasoning
+    if message.tool_calls:
+        extras = message.raw["blocks"] if same_model and message.raw and message.raw.get("kind") == KIND else []
+        said["tool_calls"] = [_call(call, extras) for call in message.tool_calls]
+    return said
+
+
+def _call(call: ToolCall, extras: list[dict[str, Any]]) -> dict[str, Any]:
+    """A call as it came. Arguments that were no JSON go back as none: servers parse them, and refuse the request."""
+    arguments = dump(call.arguments).decode()
+    made = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    for extra in extras:
+        if extra.get("id") == call.id:
+            made["extra_content"] = extra["extra_content"]
+    return made
+
+
+# ---- answer ---------------------------------------------------------------------------------------------------------
+
+_STOPS = {
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "tool_use": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+}
+
+
+@dataclass
+class _Call:
+    """A call under construction."""
+
+    number: int
+    id: str
+    index: int | None
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    extra: Any = None
+    told: bool = False
+    """Whether a delta has named it."""
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+class Parser:
+    """The answer `of`, put together from the events of its stream, or from one JSON body."""
+
+    def __init__(self, of: str, model: str) -> None:
+        self.of = of
+        self.model = model
+        self.finish_reason: str | None = None
+        """The provider's own word."""
+        self.done = False
+        """Whether the stream said that it is over."""
+        self.failure: ProviderError | None = None
+        """The error that the server sent inside its answer."""
+        self.usage: dict[str, Any] | None = None
+        """The provider's own object; later values supersede earlier ones."""
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[_Call] = []
+
+    def feed(self, events: list[Event]) -> list[Delta]:
+        """Deltas of these events, neighbours of one sort made one, up to an error among them: `failure` then."""
+        deltas: list[Delta] = []
+        for event in events:
+            if self.failure is None and event.data.strip():
+                deltas += self._event(event)
+        return _joined(deltas)
+
+    def _event(self, event: Event) -> list[Delta]:
+        if event.data.strip() == b"[DONE]":
+            self.done = True
+            return []
+        try:
+            chunk = _json(event)
+        except ProviderError as e:
+            self.failure = e
+            return []
+        return self._chunk(chunk) if isinstance(chunk, dict) else []
+
+    def whole(self, body: bytes) -> list[Delta]:
+        """Deltas of an answer that came as one JSON body, although a stream was asked for."""
+        deltas = self.feed([Event(body)])
+        self.done = self.done or bool(deltas)
+        return deltas
+
+    def finish(self) -> Assistant:
+        """The message, once the stream has ended. Raises ProviderError where it failed, or ended too early."""
+        if self.failure is not None:
+            raise self.failure
+        if self.finish_reason is None and not self.done:
+            raise ProviderError("the answer was cut off: the server ended the stream in its middle", transient=True)
+        if self.finish_reason == "error":
+            raise ProviderError("the server ended the answer with an error, and did not say which")
+        extras = [{"id": call.id, "extra_content": call.extra} for call in self._calls if call.extra]
+        return Assistant(
+            id=self.of,
+            content="".join(self._text),
+            reasoning="".join(self._reasoning) or None,
+            raw={"kind": KIND, "blocks": extras} if extras else None,
+            tool_calls=tuple(_finished(call) for call in self._calls),
+            model=self.model,
+            stop=self._stop(),
+            usage=None if self.usage is None else usage(self.usage),
+            created_at=now(),
+        )
+
+    def _stop(self) -> str:
+        stop = _STOPS.get(self.finish_reason or "", "stop")
+        if stop != "length" and (self._calls or stop == "tool_calls"):
+            return "tool_calls" if self._calls else "stop"  # some say `stop` beside calls
+        return stop
+
+    # ---- chunks
+
+    def _chunk(self, chunk: dict[str, Any]) -> list[Delta]:
+        self._count(chunk)
+        deltas: list[Delta] = []
+        for choice in chunk.get("choices") or ():
+            if isinstance(choice, dict) and choice.get("index") in (0, None):
+                deltas += self._choice(choice)
+        if chunk.get("error"):
+            self.failure = failures.in_stream(chunk["error"])
+        return deltas
+
+    def _count(self, chunk: dict[str, Any]) -> None:
+        """Take usage from wherever it stands; null values and missing ones leave what was said before."""
+        places = [chunk, chunk.get("x_groq"), *(chunk.get("choices") or ())]
+        for place in places:
+            found = place.get("usage") if isinstance(place, dict) else None
+            if isinstance(found, dict):
+                self.usage = (self.usage or {}) | {key: value for key, value in found.items() if value is not None}
+
+    def _choice(self, choice: dict[str, Any]) -> list[Delta]:
+        if choice.get("finish_reason"):
+            self.finish_reason = str(choice["finish_reason"])
+        deltas = self._delta(choice.get("delta") or {})
+        if isinstance(choice.get("message"), dict):
+            deltas += self._message(choice["message"])
+        return deltas
+
+    def _delta(self, delta: dict[str, Any]) -> list[Delta]:
+        text, thought = _parts(delta.get("content"))
+        # Some servers send the same thought under two names.
+        thought = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning")) or thought
+        text = text or _text(delta.get("refusal"))
+        deltas: list[Delta] = []
+        if thought:
+            self._reasoning.append(thought)
+            deltas.append(Delta(of=self.of, reasoning=thought))
+        if text:
+            self._text.append(text)
+            deltas.append(Delta(of=self.of, text=text))
+        for call in delta.get("tool_calls") or ():
+            if isinstance(call, dict):
+                deltas += self._tool_call(call)
+        return deltas
+
+    def _message(self, message: dict[str, Any]) -> list[Delta]:
+        """A whole message, alone or after its own deltas: only what did not come before counts."""
+        rest = dict(message)
+        if self._text:
+            rest["content"] = rest["refusal"] = None
+        if self._reasoning:
+            rest["reasoning_content"] = rest["reasoning"] = None
+        if self._calls:
+            rest["tool_calls"] = None
+        return self._delta(rest)
+
+    # ---- tool calls
+
+    def _tool_call(self, piece: dict[str, Any]) -> list[Delta]:
+        said = piece.get("function")
+        function = said if isinstance(said, dict) else {}
+        name, arguments = _text(function.get("name")), function.get("arguments")
+        text = arguments if isinstance(arguments, str) else "" if arguments is None else dump(arguments).decode()
+        call = self._meant(piece, name)
+        if call is None:
+            call = self._new(piece)
+        if name and name != call.name and not call.told:
+            call.name += name
+        call.pieces.append(text)
+        call.extra = piece.get("extra_content") or call.extra
+        if call.told:
+            return [Delta(of=self.of, tool_call={"index": call.number, "arguments": text})] if text else []
+        if not call.name:
+            return []
+        call.told = True
+        told = {"index": call.number, "id": call.id, "name": call.name, "arguments": call.text}
+        return [Delta(of=self.of, tool_call=told)]
+
+    def _meant(self, piece: dict[str, Any], name: str) -> _Call | None:
+        """The call that `piece` goes on with; None: it begins one.
+
+        An id says it best. Indexes are left out, or are all 0, or change within a call.
+        """
+        id, index = piece.get("id"), piece.get("index")
+        if id:
+            same = [call for call in self._calls if call.id == id]
+            if same:
+                return None if name and index is not None and index != same[-1].index else same[-1]
+        at = [call for call in self._calls if index is not None and call.index == index]
+        if not name:  # the head of a call names it: this is a tail
+            return _last(at or self._calls)
+        if id:
+            return at[-1] if at and not at[-1].told else None
+        last = _last(self._calls if index is None else at)
+        repeats = last is not None and (not last.told or (last.name == name and not _is_whole(last.text)))
+        return last if repeats else None
+
+    def _new(self, piece: dict[str, Any]) -> _Call:
+        """A call with an id of its own: servers that leave ids out, or use one twice, get one made here."""
+        id, index = piece.get("id"), piece.get("index")
+        if not isinstance(id, str) or not id or any(call.id == id for call in self._calls):
+            id = f"call_{new_id()}"
+        call = _Call(len(self._calls), id, index if isinstance(index, int) else None)
+        self._calls.append(call)
+        return call
+
+
+def _last(calls: list[_Call]) -> _Call | None:
+    return calls[-1] if calls else None
+
+
+def _joined(deltas: list[Delta]) -> list[Delta]:
+    """`deltas` with neighbouring texts, and neighbouring reasoning, made one: a network chunk may hold many."""
+    joined: list[Delta] = []
+    for sort, run in itertools.groupby(deltas, _sort):
+        if sort == "text":
+            joined.append(Delta(of=deltas[0].of, text="".join(delta.text or "" for delta in run)))
+        elif sort == "reasoning":
+            joined.append(Delta(of=deltas[0].of, reasoning="".join(delta.reasoning or "" for delta in run)))
+        else:
+            joined += run
+    return joined
+
+
+def _sort(delta: Delta) -> str:
+    return "text" if delta.text is not None else "reasoning" if delta.reasoning is not None else "tool_call"
+
+
+def _finished(call: _Call) -> ToolCall:
+    """The call with its arguments parsed; text that is no JSON object is kept as it came."""
+    text = call.text
+    if not text.strip():
+        return ToolCall(call.id, call.name)
+    value = _value(text)
+    if isinstance(value, str):
+        value = _value(value)  # encoded twice
+    if isinstance(value, dict):
+        return ToolCall(call.id, call.name, value)
+    return ToolCall(call.id, call.name, arguments_raw=text)
+
+
+def _value(text: str) -> Any:
+    try:
+        return load(text)
+    except ValueError:
+        return None
+
+
+def _is_whole(text: str) -> bool:
+    return isinstance(_value(text), dict)
+
+
+def _json(event: Event) -> Any:
+    """The value of an event. Raises ProviderError: for what is no JSON, and for an event named error."""
+    try:
+        value = load(event.data)
+    except ValueError:
+        if event.name == b"error":
+            value = event.data.decode("utf-8", "replace")
+        else:
+            raise ProviderError("the server sent a chunk that is not JSON", transient=True) from None
+    if event.name == b"error":
+        raise failures.in_stream(value.get("error", value) if isinstance(value, dict) else value)
+    return value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _parts(content: Any) -> tuple[str, str]:
+    """Text and thought of a content, which is a string or a list of parts."""
+    if not isinstance(content, list):
+        return _text(content), ""
+    text = thought = ""
+    for part in content:
+        if isinstance(part, dict) and part.get("type") == "thinking":
+            inner = part.get("thinking")
+            thought += _text(inner) or "".join(_text(p.get("text")) for p in inner or () if isinstance(p, dict))
+        elif isinstance(part, dict):
+            text += _text(part.get("text"))
+    return text, thought
+
+
+def usage(said: dict[str, Any]) -> Usage:
+    """Usage in our words; details stand in sub-objects, or beside the sums under names of the provider's own."""
+    prompt = said.get("prompt_tokens_details") or {}
+    completion = said.get("completion_tokens_details") or {}
+    cached = (prompt.get("cached_tokens"), said.get("prompt_cache_hit_tokens"), said.get("cache_read_input_tokens"))
+    written = (prompt.get("cache_write_tokens"), said.get("cache_creation_input_tokens"))
+    return Usage(
+        input=_first(said.get("prompt_tokens")),
+        output=_first(said.get("completion_tokens")),
+        cache_read=_first(*cached, said.get("cached_tokens")),
+        cache_write=_first(*written),
+        reasoning=_first(completion.get("reasoning_tokens"), said.get("reasoning_tokens")),
+    )
+
+
+def _first(*values: Any) -> int:
+    """The first that is a count other than 0; else 0."""
+    return next((value for value in values if isinstance(value, int) and value > 0), 0)

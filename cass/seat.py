@@ -1,0 +1,150 @@
+"""A seat at a chat: what one person there knows of it, and what they may do. No terminal in it.
+
+A seat keeps a worker needed as long as it is taken, and follows the chat by looking whenever it is told to.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from cass import decisions, inbox, presence, records
+from cass.errors import CassError
+from cass.home import Files
+from cass.inbox import Waiting
+from cass.presence import Starting
+from cass.records import Meta, Record, TurnEnd, User
+from cass.standing import Standing, step
+from cass.tail import Tail
+
+PROGRAM = "cass-compose"
+
+
+class Seat:
+    def __init__(self, files: Files, worker_flags: Sequence[str] = ()) -> None:
+        files.make()
+        self.files = files
+        self.id = records.new_id()
+        self.standing = Standing()
+        self.is_running = False
+        """Whether a worker holds the chat."""
+        self.queue: list[Waiting] = []
+        self._flags = worker_flags
+        self._texts: dict[str, dict[str, Any] | None] = {}
+        self._unseen: set[str] = set()
+        self._unanswered: dict[str, str] = {}
+        self._attached = presence.attach(files)
+        self._live = Tail(files.live)
+        self._facts: Tail | None = None
+
+    def close(self) -> None:
+        self._live.close()
+        if self._facts:
+            self._facts.close()
+        os.close(self._attached)
+
+    # ---- looking
+
+    def look(self) -> list[Record]:
+        """Follow the chat; return what was new. The first look folds the chat's end and returns nothing.
+
+        The live file is read first: what the chat has settled supersedes it.
+        """
+        first = self._facts is None
+        if self._facts is None:
+            self._facts = Tail.last(self.files.chat)
+            self._fold(self._meta())
+        self.is_running = presence.is_running(self.files)
+        found = [*self._live.read(), *self._facts.read()]
+        self._fold(found)
+        self.queue = inbox.waiting(self.files)
+        return [] if first else found
+
+    def _meta(self) -> list[Record]:
+        """The first line of the chat: where it lives, when its end alone is read."""
+        try:
+            with open(self.files.chat, "rb") as file:
+                meta = records.decode(file.readline())
+        except (OSError, records.BadRecord):
+            return []
+        return [meta] if isinstance(meta, Meta) else []
+
+    def _fold(self, found: list[Record]) -> None:
+        for record in found:
+            self.standing = step(self.standing, record)
+            if isinstance(record, User):
+                self._unseen.discard(record.id)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn runs, or is about to because something waits."""
+        return self.is_running and (self.standing.is_busy or bool(self.queue))
+
+    @property
+    def needs_worker(self) -> bool:
+        """Whether something waits that no worker will take: also what a dead one had claimed and not yet written."""
+        return not self.is_running and bool(self.queue or self._unseen)
+
+    # ---- messages
+
+    def send(self, text: str, *, steer: bool = False) -> None:
+        """Put a message in. Raises CassError, naming the path, when the disk refuses."""
+        item: dict[str, Any] = {"type": "message", "content": text, "ask": True}
+        item["origin"] = {"by": "composer", "composer": self.id}
+        if steer:
+            item["steer"] = True
+        id = inbox.put(self.files, item)
+        self._unseen.add(id)
+        self._unanswered[id] = text
+        self.queue = inbox.waiting(self.files)
+
+    def order(self, kind: str, **more: str) -> None:
+        """Put a command in, `kind` as the inbox names it."""
+        inbox.put(self.files, {"type": kind, **more})
+
+    def waiting(self) -> list[str]:
+        """The waiting messages' texts, oldest first."""
+        return [item["content"] for name in self.queue if (item := self._message(name))]
+
+    def take_back(self, *, mine: bool, newest: bool = False) -> list[str]:
+        """Take waiting messages out of the queue again, oldest first: `mine` only, or any composer's; or the newest one.
+
+        What the worker claims first stays with it.
+        """
+        wanted = [name for name in self.queue if self._is_composed(name, mine)]
+        texts = []
+        for waiting in wanted[-1:] if newest else wanted:
+            item = inbox.take_back(self.files, waiting.name)
+            if item is not None:
+                texts.append(str(item["content"]))
+                self._unseen.discard(waiting.id)
+                self._unanswered.pop(waiting.id, None)
+        self.queue = inbox.waiting(self.files)
+        return texts
+
+    def failed(self, end: TurnEnd) -> list[str]:
+        """The texts of this seat that a turn took in and failed on; a turn that ended otherwise has none."""
+        texts = [text for id in end.answers if (text := self._unanswered.pop(id, None)) is not None]
+        return texts if end.outcome == "failed" else []
+
+    def _message(self, waiting: Waiting) -> dict[str, Any] | None:
+        if waiting.name not in self._texts:
+            self._texts = {name: item for name, item in self._texts.items() if any(w.name == name for w in self.queue)}
+            self._texts[waiting.name] = inbox.read(self.files, waiting.name)
+        item = self._texts[waiting.name]
+        return item if item and item["type"] == "message" and isinstance(item.get("content"), str) else None
+
+    def _is_composed(self, waiting: Waiting, mine: bool) -> bool:
+        item = self._message(waiting)
+        origin = item.get("origin") if item else None
+        return isinstance(origin, dict) and (origin.get("composer") == self.id if mine else "composer" in origin)
+
+    # ---- decisions and the worker
+
+    def ask(self, request: dict[str, Any]) -> None:
+        """Have the worker decide something for the person here. Blocks; raises CassError with the worker's reason."""
+        answer = decisions.ask(self.files, request | {"program": PROGRAM})
+        if not answer.get("ok"):
+            raise CassError(str(answer.get("error", "the worker refused")))
+
+    def start_worker(self) -> Starting:
+        return presence.start(self.files, self._flags)

@@ -1,0 +1,152 @@
+"""Sending from a shell: one message into a chat, a worker for it, and the answer."""
+
+import contextlib
+import os
+import select
+import stat
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cass import inbox, presence, status
+from cass.errors import CassError, NoWorker, UsageError, WaitedTooLong
+from cass.home import Files
+from cass.records import TurnEnd
+
+SILENCE_S = 2.0
+"""A pipe beside an argument that gives nothing for so long is one that was merely inherited."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    id: str
+    end: TurnEnd | None = None
+    """How the turn ended, where it was waited for."""
+    answer: str = ""
+
+
+def send(
+    files: Files,
+    text: str,
+    *,
+    id: str | None = None,
+    ask: bool = False,
+    steer: bool = False,
+    start: bool = True,
+    flags: Sequence[str] = (),
+    wait: bool = False,
+    timeout_s: float | None = None,
+    program: str = "cass-send",
+) -> Sent:
+    """Put one message in. When this returns it is accepted and a worker is there (unless `start` is false).
+
+    Raises UsageError for a blank message, NoWorker with `start` false and nobody there, the start error of a worker
+    (the message is taken back then), WaitedTooLong.
+    """
+    if not text.strip():
+        raise UsageError("the message is empty")
+    attached = presence.attach(files) if wait else None
+    watch = status.Watch(files) if wait else None
+    item = {"type": "message", "content": text, "ask": ask, "origin": {"by": "send", "program": program}}
+    id = inbox.put(files, item | ({"steer": True} if steer else {}), id)
+    try:
+        hire(files, id, start, flags)
+        if watch is None:
+            return Sent(id)
+        end = watch.until(status.answered(id), timeout_s, lambda: _check(files, watch, id, start, flags))
+        assert isinstance(end, TurnEnd)
+        return Sent(id, end, watch.outlook.last)
+    finally:
+        if attached is not None:
+            os.close(attached)
+
+
+def hire(files: Files, id: str, start: bool, flags: Sequence[str] = ()) -> None:
+    """See to it that a worker hears of the message `id`; where none can be had it is taken back."""
+    if inbox.ring(files):
+        return
+    try:
+        if not start:
+            raise NoWorker(f"no worker is running for {files.chat_id}; start one with: cass --resume {files.chat_id}")
+        presence.start(files, flags).wait()
+    except CassError as e:
+        waiting = next((item for item in inbox.waiting(files) if item.id == id), None)
+        # Whoever took it meanwhile is a worker: then the message is heard, and nothing went wrong.
+        if waiting is not None and inbox.take_back(files, waiting.name) is not None:
+            e.add_note("the message was taken back")
+            raise
+        if presence.is_running(files):
+            return
+        raise
+
+
+def _check(files: Files, watch: status.Watch, id: str, start: bool, flags: Sequence[str]) -> None:
+    """While nothing comes: raise NoWorker for a turn whose worker died, get a new one for a message that still waits."""
+    if presence.is_running(files):
+        return
+    if id in watch.outlook.open:
+        raise status.gone(files)
+    hire(files, id, start, flags)
+
+
+# ---- text from an argument and standard input -----------------------------------------------------------------------
+
+
+def text_from(argument: str | None) -> str:
+    """The message: the argument, standard input for ``-`` or none, both where a file or a pipe is given besides.
+
+    With both the argument is the instruction and the input its context. An inherited pipe that nobody writes to is left
+    alone after `SILENCE_S`, which is said. Raises UsageError where there is neither.
+    """
+    if argument is None or argument == "-":
+        if sys.stdin is None or sys.stdin.closed:
+            raise UsageError("no message: give it as an argument or on standard input")
+        return _decode(_all_of(0))
+    context = _beside(argument)
+    return f"{argument}\n\n{context}" if context.strip() else argument
+
+
+def _beside(argument: str) -> str:
+    """What standard input gives beside an argument."""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return ""
+    if stat.S_ISREG(mode):
+        return _decode(_all_of(0))
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        return ""
+    if not select.select([0], [], [], SILENCE_S)[0]:
+        print("nothing came on standard input; going on without it", file=sys.stderr)
+        return ""
+    return _decode(_all_of(0))
+
+
+def _all_of(fd: int) -> bytes:
+    pieces = []
+    with contextlib.suppress(OSError):
+        while chunk := os.read(fd, 1 << 16):
+            pieces.append(chunk)
+    return b"".join(pieces)
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8", "replace").removesuffix("\n")
+
+
+def command(files: Files, item: dict[str, object]) -> str:
+    """Put a command in for a worker that is there. Raises NoWorker."""
+    if not presence.is_running(files):
+        raise NoWorker(f"no worker is running for {files.chat_id}")
+    return inbox.put(files, item)
+
+
+def stop(files: Files, timeout_s: float) -> None:
+    """Stop the worker of a chat and wait until it is gone. Raises NoWorker, WaitedTooLong."""
+    command(files, {"type": "stop"})
+    deadline = time.monotonic() + timeout_s
+    while presence.is_running(files):
+        if time.monotonic() > deadline:
+            raise WaitedTooLong(f"the worker of {files.chat_id} is still there after {timeout_s:g} s")
+        time.sleep(0.01)

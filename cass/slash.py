@@ -1,0 +1,149 @@
+"""The slash commands, as a composer obeys them. Each method is named as its row in `commands`."""
+
+import base64
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from cass import chat, commands
+from cass.access import Mode
+from cass.blocks import safe_line
+from cass.errors import CassError, UsageError
+from cass.screen import columns
+from cass.seat import Seat
+
+
+class Desk(Protocol):
+    """What a command may use of the composer."""
+
+    seat: Seat
+
+    def say(self, text: str) -> None:
+        """Print lines of text above the input."""
+
+    def hint(self, text: str) -> None:
+        """Show a line for a few seconds."""
+
+    def set_mode(self, mode: Mode) -> None: ...
+    def leave(self, *switch_to: str) -> None:
+        """Leave; with arguments go on with ``cass ARGUMENTS``."""
+
+    def send_to_terminal(self, control: str) -> None: ...
+
+
+class Slash:
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def run(self, line: str) -> None:
+        """Carry out one command. Raises CassError when there is none, or it cannot be done."""
+        word, _, argument = line.strip().partition(" ")
+        command = commands.find(word)
+        if command is None:
+            raise UsageError(f"no command {word}; /help lists them, a space in front makes it a message")
+        argument = argument.strip()
+        if argument and not command.arguments:
+            raise UsageError(f"{command.name} takes no argument")
+        method: Callable[[str], None] = getattr(self, command.name[1:])
+        method(argument)
+
+    def help(self, _: str) -> None:
+        self._desk.say(columns(list(commands.help_rows())))
+
+    def new(self, _: str) -> None:
+        self._desk.leave("--cwd", self._desk.seat.standing.cwd or os.getcwd())
+
+    def resume(self, chat_id: str) -> None:
+        seat = self._desk.seat
+        if chat_id:
+            found = chat.find(seat.files.home, chat_id, Path(seat.standing.cwd or os.getcwd()))
+            self._desk.leave("--resume", found.chat_id)
+            return
+        here = Path(seat.standing.cwd or os.getcwd())
+        others = [s for s in chat.summaries(seat.files.home, here) if s.chat_id != seat.files.chat_id]
+        if not others:
+            raise CassError("there is no other chat of this directory")
+        rows = [(summary.chat_id, safe_line(summary.title)[:60] or "(empty)") for summary in others[:20]]
+        self._desk.say(columns(rows) + "  go to one with: /resume CHAT (any unique part of it)\n")
+
+    def clear(self, _: str) -> None:
+        self._desk.seat.order("clear")
+        self._desk.hint("the model forgets what was said so far; the chat file keeps it")
+
+    def compact(self, focus: str) -> None:
+        self._desk.seat.order("compact", **({"focus": focus} if focus else {}))
+
+    def model(self, name: str) -> None:
+        standing = self._desk.seat.standing
+        if not name:
+            self._desk.say(f"  {safe_line(standing.provider)}: {safe_line(standing.model)}\n")
+            return
+        *provider, model = name.split()
+        if len(provider) > 1:
+            raise UsageError("/model takes a model, or a provider and a model")
+        self._desk.seat.order("model", model=model, **({"provider": provider[0]} if provider else {}))
+
+    def effort(self, level: str) -> None:
+        if not level:
+            raise UsageError("/effort needs a level, such as low, medium or high")
+        self._desk.seat.order("effort", effort=level)
+
+    def mode(self, mode: str) -> None:
+        if not mode:
+            self._desk.say(f"  {self._desk.seat.standing.mode or 'not known before the worker runs'}\n")
+            return
+        try:
+            self._desk.set_mode(Mode(mode))
+        except ValueError:
+            raise UsageError(f"no mode {mode}; there are {', '.join(Mode)}") from None
+
+    def status(self, _: str) -> None:
+        seat, standing = self._desk.seat, self._desk.seat.standing
+        context = f"{standing.used or 0:,} of {standing.limit:,} tokens" if standing.limit else "not known yet"
+        self._desk.say(
+            columns(
+                [
+                    ("chat", seat.files.chat_id),
+                    ("workspace", safe_line(standing.cwd)),
+                    (
+                        "worker",
+                        (standing.state or "starting") if seat.is_running else "none; the next message starts it",
+                    ),
+                    ("mode", standing.mode or "not known yet"),
+                    ("model", safe_line(f"{standing.provider}: {standing.model}")),
+                    ("context", context),
+                    ("waiting", str(len(seat.queue))),
+                ]
+            )
+        )
+
+    def tokens(self, _: str) -> None:
+        usage = self._desk.seat.standing.usage
+        if usage is None:
+            raise CassError("no turn has told its usage yet")
+        cached = f" ({usage.cache_read:,} from the cache)" if usage.cache_read else ""
+        reasoning = f" ({usage.reasoning:,} of reasoning)" if usage.reasoning else ""
+        rows = [("input", f"{usage.input:,} tokens{cached}"), ("output", f"{usage.output:,} tokens{reasoning}")]
+        self._desk.say(columns(rows))
+
+    def save(self, _: str) -> None:
+        self._desk.say(f"  saved all along: {safe_line(str(self._desk.seat.files.chat))}\n")
+
+    def copy(self, _: str) -> None:
+        """By tmux's own command inside tmux, which takes no OSC 52 from programs by default; else by OSC 52."""
+        answer = self._desk.seat.standing.answer
+        if not answer:
+            raise CassError("there is no answer to copy yet")
+        if os.environ.get("TMUX") and shutil.which("tmux"):
+            done = subprocess.run(["tmux", "load-buffer", "-w", "-"], input=answer.encode(), capture_output=True)
+            if done.returncode:
+                raise CassError(f"tmux load-buffer: {done.stderr.decode('utf-8', 'replace').strip()}")
+        else:
+            self._desk.send_to_terminal(f"\x1b]52;c;{base64.b64encode(answer.encode()).decode()}\a")
+        self._desk.hint("the last answer is on the clipboard, where the terminal allows it")
+
+    def exit(self, _: str) -> None:
+        self._desk.leave()

@@ -1,0 +1,158 @@
+"""What a chat is doing, as seen from outside, and waiting for it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cass import chat, inbox, presence
+from cass.errors import NoWorker, WaitedTooLong
+from cass.home import Files
+from cass.records import Approval, ApprovalRequest, Assistant, Meta, Record, Status, ToolResult, TurnEnd, User
+from cass.tail import Tail
+
+EXITS = {"done": 0, "failed": 1, "blocked": 4, "cancelled": 130}
+"""Exit status by how a turn ended; the others are those of `errors`."""
+
+
+@dataclass
+class Outlook:
+    """A fold of a chat and its live file: enough to say what is going on."""
+
+    meta: Meta | None = None
+    status: Status | None = None
+    last: str = ""
+    """The text of the last answer."""
+    end: TurnEnd | None = None
+    open: dict[str, User] = field(default_factory=dict)
+    """Messages that no end of a turn answers yet."""
+    pending: dict[str, ApprovalRequest] = field(default_factory=dict)
+    """What waits for a decision, by tool call."""
+
+    def add(self, record: Record) -> None:
+        match record:
+            case Meta():
+                self.meta = record
+            case User():
+                self.open[record.id] = record
+            case Assistant(content=content) if content.strip() and record.stop != "error":
+                self.last = content
+            case Status():
+                self.status = record
+            case ApprovalRequest():
+                self.pending[record.tool_call_id] = record
+            case Approval() | ToolResult():
+                self.pending.pop(record.tool_call_id, None)
+            case TurnEnd():
+                self.end = record
+                self.pending.clear()
+                for id in record.answers:
+                    self.open.pop(id, None)
+
+
+def look(files: Files) -> Outlook:
+    """What the end of the chat and the live file say now. Live facts count only while a worker runs."""
+    outlook = Outlook()
+    live = Tail(files.live)
+    facts = Tail.last(files.chat)
+    # Live first: what the chat has settled supersedes it.
+    for record in [*(live.read() if presence.is_running(files) else []), *facts.read()]:
+        outlook.add(record)
+    live.close()
+    facts.close()
+    return outlook
+
+
+def describe(files: Files) -> dict[str, Any]:
+    """One chat of ``cass status --json``: shapes as in docs; `state` is ``stopped`` where no worker runs."""
+    running = presence.is_running(files)
+    summary = chat.summary(files)
+    outlook = look(files) if running else Outlook()
+    status = outlook.status
+    return {
+        "chat_id": files.chat_id,
+        "state": status.state if status and running else "starting" if running else "stopped",
+        "mode": status.mode if status else None,
+        "provider": status.provider if status else None,
+        "model": status.model if status else summary.model if summary else "",
+        "cwd": outlook.meta.cwd if outlook.meta else summary.cwd if summary else "",
+        "title": summary.title if summary else "",
+        "queue": [{"id": item.id, "name": item.name} for item in inbox.waiting(files)],
+        "pending": [
+            {"request_id": r.request_id, "name": r.name, "arguments": r.arguments, "reason": r.reason}
+            | {"sandboxed": r.sandboxed, "rule": r.rule}
+            for r in outlook.pending.values()
+        ],
+        "context": {"used": status.used, "limit": status.limit} if status else None,
+        "changed_at": summary.changed_at if summary else None,
+    }
+
+
+# ---- waiting --------------------------------------------------------------------------------------------------------
+
+_SHORTEST_S = 0.0005
+_LONGEST_S = 0.05
+
+
+class Watch:
+    """Waits for something in a chat: made before a message is sent, so that nothing is missed."""
+
+    def __init__(self, files: Files, start: int = -1) -> None:
+        self._files = files
+        self._tail = Tail(files.chat, start)
+        self.outlook = Outlook()
+
+    def until(
+        self,
+        found: Callable[[Record], bool],
+        timeout_s: float | None = None,
+        on_silence: Callable[[], None] = lambda: None,
+    ) -> Record:
+        """The first record that `found` accepts. `on_silence` is called while nothing comes, and may raise.
+
+        Raises WaitedTooLong.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        pause = _SHORTEST_S
+        while True:
+            news = self._tail.read()
+            for record in news:
+                self.outlook.add(record)
+                if found(record):
+                    return record
+            if deadline is not None and time.monotonic() >= deadline:
+                raise WaitedTooLong(f"nothing after {timeout_s:g} s; chat {self._files.chat_id} goes on")
+            pause = _SHORTEST_S if news else min(pause * 1.5, _LONGEST_S)
+            if pause == _LONGEST_S:
+                on_silence()
+            time.sleep(pause)
+
+
+def answered(id: str) -> Callable[[Record], bool]:
+    """Whether a record is the end of the turn that took in the message `id`."""
+    return lambda record: isinstance(record, TurnEnd) and id in record.answers
+
+
+def settle(files: Files, timeout_s: float | None = None) -> TurnEnd | None:
+    """Wait until a chat has nothing more to do; return how its last turn ended, None where it had none.
+
+    Raises NoWorker where something waits and nobody works on it, WaitedTooLong.
+    """
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    while True:
+        running = presence.is_running(files)
+        outlook = look(files)
+        waits = not inbox.is_empty(files)
+        if not waits and not outlook.open:
+            return outlook.end
+        if not running and not presence.is_running(files):
+            raise gone(files)
+        if deadline is not None and time.monotonic() >= deadline:
+            raise WaitedTooLong(f"not done after {timeout_s:g} s; chat {files.chat_id} goes on")
+        time.sleep(_LONGEST_S)
+
+
+def gone(files: Files) -> NoWorker:
+    """The error of a chat whose worker died, with its last words where it had some."""
+    words = presence.holder(files).get("error")
+    return NoWorker(f"the worker of {files.chat_id} is gone" + (f": {words}" if words else ""))

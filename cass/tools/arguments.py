@@ -1,0 +1,83 @@
+"""Arguments of a call: checked by hand, so that a model reads what it should have sent.
+
+What is meant is taken where it is clear: ``"5"`` for a number, ``"true"`` for a boolean. What is not known is an error,
+because a call that silently ignores half of its arguments does something else than was asked.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from cass.errors import ToolError
+
+
+class Given:
+    """The arguments that `tool` got; every error names it and the argument."""
+
+    def __init__(self, tool: str, values: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        self.tool = tool
+        self._values = {name: value for name, value in values.items() if value is not None}
+        if unknown := [name for name in self._values if name not in known]:
+            raise self.error(f'takes {", ".join(known)}; not "{unknown[0]}"')
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def error(self, text: str) -> ToolError:
+        return ToolError(f"{self.tool}: {text}")
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A string; required where there is no default."""
+        value = self._values.get(name, default)
+        if value is None:
+            raise self.error(f'"{name}" is missing; it must be a string')
+        if not isinstance(value, str):
+            raise self.error(f'"{name}" must be a string, not {_kind(value)}')
+        return value
+
+    def path(self, name: str, default: str | None = None) -> str:
+        return self.checked_path(self.text(name, default), name)
+
+    def checked_path(self, value: object, name: str) -> str:
+        if not isinstance(value, str) or not value.strip() or "\0" in value:
+            raise self.error(f'"{name}" must be a path')
+        return value
+
+    def integer(self, name: str, default: int, low: int, high: int) -> int:
+        """An integer, brought between `low` and `high`."""
+        value = self._values.get(name, default)
+        if isinstance(value, str) and value.strip().lstrip("+-").isdecimal():
+            value = int(value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise self.error(f'"{name}" must be an integer, not {_kind(value)}')
+        return max(low, min(high, value))
+
+    def boolean(self, name: str, default: bool = False) -> bool:
+        value = self._values.get(name, default)
+        if isinstance(value, str) and value.lower() in ("true", "false"):
+            value = value.lower() == "true"
+        if not isinstance(value, bool):
+            raise self.error(f'"{name}" must be true or false, not {_kind(value)}')
+        return value
+
+    def items(self, name: str, shape: str) -> list[Any]:
+        """A list, required and not empty; a single item, or JSON text of either, is taken too."""
+        value = self._values.get(name)
+        if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
+            try:
+                value = json.loads(value)
+            except ValueError:
+                value = [value]
+        if isinstance(value, (str, dict)):
+            value = [value]
+        if not isinstance(value, list) or not value:
+            raise self.error(f'"{name}" must be {shape}')
+        return value
+
+
+def _kind(value: object) -> str:
+    """What JSON calls the value."""
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
+    return f"{names.get(type(value), 'null')} ({str(value)[:40]})"

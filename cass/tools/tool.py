@@ -1,0 +1,40 @@
+"""A tool: what a model may call.
+
+`action` says what a call would touch and runs nothing; `run` is an async generator of the live output (pieces of text)
+that ends with one `Outcome`. A failure is a `ToolError`.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cass.access import Action
+from cass.tools.paths import Place
+
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a call that ran to its end."""
+
+    content: str
+    """Plain text for the model."""
+    ok: bool = True
+    seen: dict[str, str] = field(default_factory=dict)
+    """Files whose content the model now knows: absolute path to SHA-256 of the bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One thing a model can do."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    """A JSON schema. Every byte of it is sent with every request."""
+    action: Callable[[Arguments, Place], Action]
+    """Checks the arguments and resolves every path of the call; raises ToolError."""
+    run: Callable[[Arguments, Place], AsyncIterator[str | Outcome]]
+    """Takes the same `Place` as `action` did, so that what was decided is what is opened. Close it: a generator that
+    is closed or cancelled ends the processes it began."""

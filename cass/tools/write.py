@@ -1,0 +1,196 @@
+"""The tool write, and the replacement of a file's content that edit shares.
+
+The new content is written beside the file and renamed over it, so that the file holds the old bytes or the new ones and
+never half. Mode, owner and extended attributes are kept; a file that is new gets what the umask leaves.
+"""
+
+import contextlib
+import hashlib
+import os
+import stat
+from collections.abc import AsyncIterator
+
+from cass.access import Action
+from cass.errors import ToolError
+from cass.tools.arguments import Given
+from cass.tools.paths import Place, failure, not_a_file, open_file, reach, read_all, shown
+from cass.tools.tool import Arguments, Outcome, Tool
+from cass.walk import DIRECTORY, descend
+
+OPEN_TO_ALL = 0o666
+"""Before the umask."""
+
+
+def action(arguments: Arguments, place: Place) -> Action:
+    return Action("write", (reach(_parse(arguments)[0], place, write=True),))
+
+
+def _parse(arguments: Arguments) -> tuple[str, bytes]:
+    given = Given("write", arguments, ("path", "content"))
+    path = given.path("path")
+    if path.endswith("/"):
+        raise given.error(f'"path" must name a file, not a directory: {path}')
+    try:
+        return path, given.text("content").encode()
+    except UnicodeEncodeError as e:
+        raise given.error(f'"content" holds half a character at {e.start}') from e
+
+
+async def run(arguments: Arguments, place: Place) -> AsyncIterator[str | Outcome]:
+    path, content = _parse(arguments)
+    path = reach(path, place, write=True).path
+    old = _current(path, place)
+    if old is not None and path in place.seen and digest(old) != place.seen[path]:
+        raise ToolError(f"{shown(path, place)} changed since it was read in this chat; read it again, then write")
+    if old == content:
+        text = f"{shown(path, place)} already has exactly this content ({len(content):,} bytes)"
+    else:
+        note = replace(path, content, place)
+        what = "new file" if old is None else f"replaced {len(old):,} bytes"
+        text = f"Wrote {len(content):,} bytes to {shown(path, place)} ({what}){note}"
+    yield Outcome(text, seen={path: digest(content)})
+
+
+def _current(path: str, place: Place) -> bytes | None:
+    """What the file holds; None if there is none."""
+    if not os.path.lexists(path):
+        return None
+    fd = open_file(path, place)
+    try:
+        return read_all(fd, os.fstat(fd).st_size)
+    finally:
+        os.close(fd)
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+# ---- replacing ------------------------------------------------------------------------------------------------------
+
+
+def replace(path: str, content: bytes, place: Place, expected: os.stat_result | None = None) -> str:
+    """Give the file at a resolved `path` this content, making it and its directories if need be.
+
+    Returns what is to be said besides, or nothing. With `expected`, a file that is no longer the one of that `stat` is
+    left alone. Raises ToolError; then nothing was changed.
+    """
+    directory, name = os.path.split(path)
+    try:
+        folder = _open_directory(directory)
+    except OSError as e:
+        raise failure("write", directory, place, e) from e
+    try:
+        old = _status(name, folder)
+        _check(old, expected, path, place)
+        return _replace(name, folder, content, old)
+    except OSError as e:
+        raise failure("write", path, place, e) from e
+    finally:
+        os.close(folder)
+
+
+def _open_directory(path: str) -> int:
+    try:
+        return descend(path, DIRECTORY)
+    except FileNotFoundError:
+        parent = _open_directory(os.path.dirname(path))
+        try:
+            name = os.path.basename(path)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=parent)
+            return os.open(name, DIRECTORY, dir_fd=parent)
+        finally:
+            os.close(parent)
+
+
+def _status(name: str, folder: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _check(old: os.stat_result | None, expected: os.stat_result | None, path: str, place: Place) -> None:
+    if old and not stat.S_ISREG(old.st_mode):
+        raise ToolError(f"{shown(path, place)} is {not_a_file(old.st_mode)}")
+    if old and not os.access(path, os.W_OK):
+        # A rename would do it all the same, against what its owner said.
+        raise ToolError(f"cannot write {shown(path, place)}: it is write-protected")
+    if expected and (old is None or _version(old) != _version(expected)):
+        raise ToolError(f"{shown(path, place)} changed meanwhile; read it again")
+
+
+def _version(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _replace(name: str, folder: int, content: bytes, old: os.stat_result | None) -> str:
+    temporary = f".cass-{os.urandom(6).hex()}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    # Never wider than the file it stands for, at no moment.
+    fd = os.open(temporary, flags, 0o600 if old else OPEN_TO_ALL, dir_fd=folder)
+    try:
+        try:
+            _write_all(fd, content)
+            note = _keep(fd, name, folder, old) if old else ""
+            os.fsync(fd)  # else a crash of the machine may leave an empty file under the name
+        finally:
+            os.close(fd)
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
+        raise
+    return note
+
+
+def _write_all(fd: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _keep(fd: int, name: str, folder: int, old: os.stat_result) -> str:
+    """Give the new file at `fd` the owner, attributes and mode of the old one; return what cannot be kept."""
+    note = ""
+    made = os.fstat(fd)
+    if (made.st_uid, made.st_gid) != (old.st_uid, old.st_gid):
+        try:
+            os.fchown(fd, old.st_uid, old.st_gid)
+        except PermissionError:
+            note = "; its owner could not be kept"
+    _copy_attributes(fd, name, folder)
+    os.fchmod(fd, stat.S_IMODE(old.st_mode))  # last: a change of owner clears the set-id bits
+    if old.st_nlink > 1:
+        # In place, content would also appear under names that nobody decided about.
+        note += f"; it had {old.st_nlink - 1} more hard link(s), which keep the old content"
+    return note
+
+
+def _copy_attributes(fd: int, name: str, folder: int) -> None:
+    """Copy extended attributes (access lists are some), where the system has them; what it refuses stays behind."""
+    if not hasattr(os, "listxattr"):
+        return
+    source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        for attribute in os.listxattr(source):
+            with contextlib.suppress(OSError):
+                os.setxattr(fd, attribute, os.getxattr(source, attribute))
+    except OSError:
+        return  # a file system without them
+    finally:
+        os.close(source)
+
+
+TOOL = Tool(
+    "write",
+    "Create or overwrite a file with exactly this content.",
+    {
+        "type": "object",
+        "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+        "required": ["path", "content"],
+    },
+    action,
+    run,
+)

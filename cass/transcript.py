@@ -1,0 +1,127 @@
+"""The transcript beside a composer: where the viewer runs. Above the input in one terminal, in a pane of tmux, or nowhere.
+
+Inline   a child, whose frames the console prints    Paned   a pane of its own    Transcript   the person's affair
+"""
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Protocol
+
+from cass.blocks import safe_line
+from cass.errors import CassError
+from cass.frames import Viewer
+from cass.home import Files
+from cass.panes import Pane
+
+PRINT_EVERY_S = 0.02
+"""Each printing erases and redraws the input, about 1 ms: so often it costs little and the eye sees no step."""
+RESTARTS = 3
+
+
+class Screen(Protocol):
+    """What a transcript uses of the composer's screen."""
+
+    def print(self, text: str) -> None: ...
+    def redraw(self) -> None: ...
+    @property
+    def columns(self) -> int: ...
+
+
+class Transcript:
+    """One that is shown somewhere else."""
+
+    live = ""
+    """The block that still grows, in ANSI, where it is ours to show."""
+
+    async def show(self) -> None:
+        """Show it until it is closed. Raises CassError when it cannot be shown."""
+
+    def press(self, key: str) -> bool:
+        """Pass a key on, ``C-o`` or ``C-t``; False where nobody takes it."""
+        return False
+
+    def page(self, direction: str) -> list[str] | None:
+        """Scroll half a page ``up`` or ``down``; or the command to run in the foreground for it; [] where neither can be."""
+        return []
+
+    def resize(self) -> None:
+        """The terminal may have another width now."""
+
+    async def close(self) -> None:
+        """Leave nothing behind."""
+
+
+class Inline(Transcript):
+    def __init__(self, files: Files, screen: Screen, warn: Callable[[str], None]) -> None:
+        self._files = files
+        self._screen = screen
+        self._warn = warn
+        self._viewer: Viewer | None = None
+        self._columns = 0
+
+    async def show(self) -> None:
+        for run in range(RESTARTS + 1):
+            self._viewer = await Viewer.start(self._files, *(["-n", "0"] if run else []))
+            self._columns = 0
+            self.resize()
+            while (frames := await self._viewer.read()) is not None:
+                self.live = self.live if frames.live is None else frames.live
+                if frames.printed:
+                    self._screen.print(frames.printed)
+                self._screen.redraw()
+                await asyncio.sleep(PRINT_EVERY_S)
+            self.live = ""
+            words = safe_line(await self._viewer.last_words())
+            self._warn(f"the viewer ended ({words}); it is started again")
+        self._warn(f"the viewer ended once more ({words}); cass-view shows this chat in another terminal")
+
+    def press(self, key: str) -> bool:
+        if self._viewer:
+            self._viewer.send({"key": key})
+        return self._viewer is not None
+
+    def page(self, direction: str) -> list[str] | None:
+        if direction != "up" or not shutil.which("less"):
+            return []
+        view = '"$0" -I -m cass.cli cass-view "$1" --no-follow --color always | less -R +G'
+        return ["sh", "-c", view, sys.executable, self._files.chat_id]
+
+    def resize(self) -> None:
+        if self._viewer and self._columns != self._screen.columns:
+            self._columns = self._screen.columns
+            self._viewer.send({"width": self._columns})
+
+    async def close(self) -> None:
+        if self._viewer:
+            await self._viewer.close()
+
+
+class Paned(Transcript):
+    def __init__(self, files: Files) -> None:
+        self._command = [sys.executable, "-I", "-m", "cass.cli", "cass-view", files.chat_id, "--follow"]
+        self._pane: Pane | None = None
+
+    async def show(self) -> None:
+        self._pane = await asyncio.to_thread(Pane.open, self._command, os.environ)
+
+    def press(self, key: str) -> bool:
+        return self._is_open() and self._pane is not None and self._pane.press(key)
+
+    def page(self, direction: str) -> list[str] | None:
+        return None if self._is_open() and self._pane is not None and self._pane.scroll(direction) else []
+
+    async def close(self) -> None:
+        if self._pane:
+            self._pane.close()
+
+    def _is_open(self) -> bool:
+        """Open the pane again where the person has closed it."""
+        if self._pane is None or not self._pane.is_open():
+            try:
+                self._pane = Pane.open(self._command, os.environ)
+            except CassError:
+                return False
+        return True

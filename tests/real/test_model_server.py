@@ -1,0 +1,122 @@
+"""The programs with a real model server: what it streams, what it saw before, and what a killed worker leaves."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("real")]
+
+BIN = Path(__file__).parent.parent.parent / "bin"
+CONTEXT = 8192
+
+
+class Person:
+    """Somebody in a directory with a home of its own, whose provider is the model server."""
+
+    def __init__(self, root: Path, url: str) -> None:
+        self.home = root / "home" / ".cass"
+        self.cwd = root / "work"
+        self.cwd.mkdir(parents=True)
+        (self.cwd / "notes.txt").write_text("A fox lives near the river.\n")
+        kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+        self.environ = kept | {"HOME": str(root / "home"), "CASS_PROVIDER": "here", "CASS_MAX_TOKENS": "120"}
+        self.home.mkdir(parents=True, mode=0o700)
+        provider = {"id": "here", "kind": "openai-compatible", "base_url": url}
+        (self.home / "providers.json").write_text(json.dumps({"providers": [provider]}))
+
+    def start(self, program: str, *arguments: str) -> "subprocess.Popen[str]":
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        command = [BIN / program, *arguments]
+        return subprocess.Popen(
+            command, stdin=null, stdout=pipe, stderr=pipe, text=True, cwd=self.cwd, env=self.environ
+        )
+
+    def run(self, program: str, *arguments: str) -> tuple[int, str, str]:
+        """Exit status, standard output, standard error."""
+        process = self.start(program, *arguments)
+        out, err = process.communicate(timeout=240)
+        return process.returncode, out, err
+
+    def chat(self) -> str:
+        (path,) = (self.home / "conversations").glob("*.jsonl")
+        return path.stem
+
+    def records(self) -> list[dict[str, Any]]:
+        return lines(self.home / "conversations" / f"{self.chat()}.jsonl")
+
+    def answers(self) -> list[dict[str, Any]]:
+        return [record for record in self.records() if record.get("role") == "assistant"]
+
+    def deltas(self) -> list[dict[str, Any]]:
+        """What has been streamed in this turn."""
+        return [
+            record for path in self.home.glob("run/*/live.jsonl") for record in lines(path) if record["type"] == "delta"
+        ]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+
+
+def wait(claim: Callable[[], bool], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not claim():
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def person(tmp_path: Path, model_server: str) -> Person:
+    return Person(tmp_path, model_server)
+
+
+def test_an_answer_is_streamed_and_the_next_request_holds_the_one_before(person):
+    first = person.start("cass", "-p", "Tell me a story about a fox.")
+    wait(lambda: len(person.deltas()) >= 20 or first.poll() is not None)
+    assert person.answers() == [], "the answer was there before its deltas"
+    out, err = first.communicate(timeout=240)
+    (answer,) = person.answers()
+    assert out.strip() == answer["content"].strip(), err
+    assert "".join(delta.get("text", "") for delta in person.deltas()) == answer["content"]
+    assert first.returncode == (0 if answer["stop"] == "stop" else 1)  # a small model may go on to the output limit
+
+    person.run("cass-send", person.chat(), "--wait", "And then?")
+    usages = [answer["usage"] for answer in person.answers()]
+    assert len(usages) >= 2
+    assert usages[0]["input"] > 1000, "the tools are not in the request"
+    # The server has one slot: what it found there again is the prefix of this request that it had seen in the last one.
+    before = usages[0]["input"] + usages[0]["cache_read"]
+    assert usages[1]["cache_read"] >= before - 1
+    assert usages[1]["cache_read"] + usages[1]["input"] > before
+    assert all(usage["input"] + usage["cache_read"] + usage["output"] <= CONTEXT for usage in usages)
+
+
+def test_a_worker_killed_in_mid_stream_is_resumed_by_the_next_message(person):
+    person.run("cass", "-p", "Say hello.")
+    person.run("cass-send", person.chat(), "Tell me a story about a fox.")
+    answered = len(person.answers())
+    wait(lambda: len(person.deltas()) >= 5)
+    os.kill(worker(person), signal.SIGKILL)
+
+    person.run("cass-send", person.chat(), "--wait", "Please go on.")
+    ends = [record for record in person.records() if record["type"] == "turn_end"]
+    assert len(ends) == 3
+    assert ends[1]["outcome"] == "failed"
+    assert "interrupted" in ends[1]["error"]
+    assert ends[2]["outcome"] == "done" or "limit" in ends[2]["error"]
+    resumed = person.answers()[answered:]
+    assert resumed
+    assert all(answer["usage"]["input"] + answer["usage"]["cache_read"] < CONTEXT for answer in resumed)
+
+
+def worker(person: Person) -> int:
+    """Process id of the worker that holds the chat's lock."""
+    text = (person.home / "run" / person.chat() / "lock").read_text()
+    return int(json.loads(text)["pid"])

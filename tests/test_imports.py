@@ -1,0 +1,75 @@
+"""A program pays only for itself: which heavy packages each module, and each quick command, loads."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"asyncio", "httpx", "markdown_it", "mcp", "prompt_toolkit", "pygments", "rich", "watchfiles"}
+
+
+def loaded(*arguments: str, home: str = "/nonexistent") -> set[str]:
+    """Top-level packages that a fresh interpreter has loaded when it ends, from its own trace of imports."""
+    environ = os.environ | {"CASS_HOME": home, "HOME": home}
+    done = subprocess.run(
+        [sys.executable, "-I", "-X", "importtime", *arguments], capture_output=True, text=True, env=environ, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return set(re.findall(r"^import time:.*\|\s+(\w+)", done.stderr, re.MULTILINE))
+
+
+@pytest.mark.parametrize(
+    ("module", "allowed"),
+    [
+        ("records", set()),
+        ("inbox", set()),
+        ("presence", set()),
+        ("tail", set()),
+        ("config", set()),
+        ("context", set()),
+        ("blocks", set()),
+        ("providers", set()),
+        ("tools", set()),
+        ("agent", {"asyncio"}),
+        ("session", {"asyncio"}),
+        ("send", set()),
+        ("launch", set()),
+        ("cli", set()),
+        ("worker", {"asyncio"}),
+        ("providers.http", {"asyncio", "httpx"}),
+        ("view", {"asyncio", "rich", "watchfiles"}),
+        ("compose", {"asyncio", "prompt_toolkit"}),
+    ],
+)
+def test_a_module_loads_no_more_than_it_needs(module, allowed):
+    assert loaded("-c", f"import cass.{module}") & HEAVY <= allowed
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("cass", "--version"),
+        ("cass", "--help"),
+        ("cass", "ls"),
+        ("cass", "status", "--json"),
+        ("cass-send", "--help"),
+        ("cass-view", "--help"),
+        ("cass-compose", "--help"),
+        ("cass-agent", "--help"),
+    ],
+    ids=" ".join,
+)
+def test_a_quick_command_loads_nothing_heavy(command, tmp_path):
+    assert loaded("-m", "cass.cli", *command, home=str(tmp_path)) & HEAVY == set()
+
+
+@pytest.mark.parametrize("module", ["cass.cli", "cass.worker", "cass.view", "cass.compose"])
+def test_importing_a_module_prints_and_creates_nothing(module, tmp_path):
+    environ = os.environ | {"HOME": str(tmp_path), "CASS_HOME": str(tmp_path / "cass")}
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", f"import {module}"], capture_output=True, env=environ, cwd=tmp_path, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,102 @@
+"""The house: every module has one place in a fixed order and imports only what stands before it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+ORDER = """
+    errors home records access
+    walk inbox presence chat tail decisions config
+    prompt context blocks commands
+    providers.sse providers.openai_compatible providers.demo providers.http providers
+    tools.paths tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
+    agent session
+    worker render view compose send launch cli
+""".split()
+
+LATE = {"cli", "providers", "tools"}
+"""They hold the tables that name what is loaded only when it is used; nobody else imports inside a function."""
+
+OUTSIDERS = {
+    "click": {"cli"},
+    "httpx": {"providers.http"},
+    "prompt_toolkit": {"compose"},
+    "rich": {"render", "view"},
+    "watchfiles": {"view"},
+}
+"""The heavy packages, and who may import each at all."""
+
+SOURCES = {
+    ".".join(path.relative_to(ROOT / "cass").with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted((ROOT / "cass").rglob("*.py"))
+    if path.parent.name != "cass" or path.name != "__init__.py"
+}
+
+
+def imports(name: str) -> Iterator[tuple[str, bool]]:
+    """Dotted names that a module imports, by statement or by a string that is a module's name; and whether late."""
+    tree = ast.parse(SOURCES[name].read_text())
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    inside = {id(node) for function in ast.walk(tree) if isinstance(function, functions) for node in ast.walk(function)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                found = [alias.name for alias in names]
+            case ast.ImportFrom(module=module, names=names, level=0):
+                found = [f"{module}.{alias.name}" for alias in names]
+            case ast.ImportFrom():
+                found = ["a relative import"]
+            case ast.Constant(value=str(text)) if text.removeprefix("cass.") in SOURCES and text.startswith("cass."):
+                yield text, True
+                continue
+            case _:
+                continue
+        yield from ((text, id(node) in inside) for text in found)
+
+
+def own(imported: str) -> str | None:
+    """The module of ours that an imported name means, as `ORDER` writes it; None for others' packages."""
+    if imported != "cass" and not imported.startswith("cass."):
+        return None
+    inner = imported.removeprefix("cass.")
+    while inner and inner not in SOURCES:  # a name in a module, not a module
+        inner = inner.rpartition(".")[0]
+    return inner or None
+
+
+def test_every_module_has_its_place_in_the_order():
+    assert sorted(ORDER) == sorted(SOURCES)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_module_imports_only_what_stands_before_it(name):
+    place = ORDER.index(name)
+    after = {module for imported, _ in imports(name) if (module := own(imported)) and ORDER.index(module) >= place}
+    assert after == set()
+
+
+@pytest.mark.parametrize("name", sorted(set(SOURCES) - LATE))
+def test_imports_stand_at_the_top_of_a_module(name):
+    assert [imported for imported, late in imports(name) if late] == []
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_heavy_package_is_imported_only_where_it_belongs(name):
+    packages = {imported.partition(".")[0] for imported, _ in imports(name)}
+    assert {package for package in packages if name not in OUTSIDERS.get(package, {name})} == set()
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_module_imports_by_whole_names(name):
+    assert "a relative import" not in [imported for imported, _ in imports(name)]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "cass").rglob("*.py")), ids=lambda path: path.stem)
+def test_a_module_says_what_it_is_and_stays_short(path):
+    text = path.read_text()
+    assert ast.get_docstring(ast.parse(text)), "no docstring that names its noun"
+    assert text.count("\n") <= 500, "is there a second noun in it?"
