@@ -73,7 +73,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def fill(home: Path, count: int) -> None:
-    """Put `count` finished chats of one short turn into a home."""
+    """Put `count` finished chats of one short turn into a home, which is their workspace as well."""
     conversations = home / ".cass" / "conversations"
     conversations.mkdir(parents=True, mode=0o700)
     at = "2026-06-20T12:00:00.000Z"
@@ -171,9 +171,10 @@ def drawn(command: list[str], environ: dict[str, str], sign: bytes) -> Cost:
         os.execvpe(command[0], command, environ)
     seen = b""
     while sign not in seen:
-        if not select.select([terminal], [], [], 20)[0]:
+        piece = os.read(terminal, 65536) if select.select([terminal], [], [], 20)[0] else b""
+        if not piece:
             sys.exit(f"{command}: nothing like {sign!r} in {seen!r}")
-        seen += os.read(terminal, 65536)
+        seen += piece
     cost = Cost((time.perf_counter() - started) * 1e3, cpu_of(environ["CASS_HOME"]) * 1e3)
     os.write(terminal, b"\x04")
     with contextlib.suppress(OSError):  # EIO: the last of its processes has closed the terminal
@@ -250,7 +251,10 @@ def prompt(scratch: contextlib.ExitStack) -> list[Row]:
 
 
 def scratch_home(scratch: contextlib.ExitStack) -> Path:
-    return Path(scratch.enter_context(tempfile.TemporaryDirectory(prefix="cass-bench-", ignore_cleanup_errors=True)))
+    """A directory for one group of benchmarks; programs start in it."""
+    home = scratch.enter_context(tempfile.TemporaryDirectory(prefix="cass-bench-", ignore_cleanup_errors=True))
+    scratch.enter_context(contextlib.chdir(home))
+    return Path(home)
 
 
 GROUPS: dict[str, Callable[[contextlib.ExitStack], list[Row]]] = {

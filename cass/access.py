@@ -5,7 +5,9 @@ asked once per call about all of it. A tool never judges itself.
 """
 
 import fnmatch
+import glob
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -132,7 +134,7 @@ def _question(mode: Mode, rules: Rules, action: Action) -> str | None:
 _DESTRUCTIVE = re.compile(
     r"(^|[\s;&|(`'\"/])(rm|rmdir|shred|truncate|dd|mkfs[.\w]*|fdisk|parted|kill|killall|pkill|shutdown|reboot|"
     r"git\s+(\S+\s+)*(reset|clean|push|checkout|restore|rebase|branch\s+-D|stash\s+(drop|clear))|"
-    r"docker\s+(\S+\s+)*(rm|rmi|prune)|drop\s+(table|database)|chmod|chown)\b|>(?!>)\s*[^&\s]|-delete\b",
+    r"docker\s+(\S+\s+)*(rm|rmi|prune)|drop\s+(table|database)|chmod|chown)\b|(?<!>)>(?!>)\s*[^&\s]|-delete\b",
     re.IGNORECASE,
 )
 
@@ -150,6 +152,7 @@ _BETWEEN = re.compile(r"[;&|\n()`]+|\$\(")
 _WRAPPERS = frozenset(
     "env sudo doas nice nohup time timeout xargs sh bash zsh dash exec eval command builtin ssh find".split()
 )
+_RESERVED = frozenset("! { if then elif else while until do".split())
 
 
 def is_rule(text: str) -> bool:
@@ -163,9 +166,9 @@ def rule_for(action: Action) -> str | None:
     if _guarded(action):
         return None
     if action.command is not None:
-        return f"{action.tool}({action.command})"
+        return f"{action.tool}({glob.escape(action.command)})"
     outside = [reach.path for reach in action.reaches if not reach.inside]
-    return f"{action.tool}({outside[0]})" if len(outside) == 1 else None
+    return f"{action.tool}({glob.escape(outside[0])})" if len(outside) == 1 else None
 
 
 def _guarded(action: Action) -> bool:
@@ -176,8 +179,18 @@ def _first(rules: tuple[str, ...], action: Action) -> str | None:
     """The first rule that speaks of any part of `action`."""
     subjects = _subjects(action)
     if action.command is not None:
-        subjects += [part.strip() for part in _BETWEEN.split(action.command)]
+        subjects += _parts(action.command)
     return next((rule for rule in rules if any(_matches(rule, action.tool, s, strict=False) for s in subjects)), None)
+
+
+def _parts(command: str) -> Iterator[str]:
+    """The simple commands in a chained one, each as it is and without what stands in front of its program."""
+    for part in _BETWEEN.split(command):
+        words = part.split()
+        yield " ".join(words)
+        while words and (words[0] in _WRAPPERS | _RESERVED or "=" in words[0]):
+            del words[0]
+        yield " ".join(words)
 
 
 def _all(rules: tuple[str, ...], action: Action) -> str | None:
@@ -199,7 +212,7 @@ def _matches(rule: str, tool: str, subject: str, *, strict: bool) -> bool:
     if found is None or found[1] != tool:
         return False
     pattern = found[2]
-    if pattern is None or pattern == subject:
+    if pattern is None or pattern in (subject, glob.escape(subject)):
         return True
     if tool in RUNS and strict and not _is_plain(subject):
         return False

@@ -86,8 +86,8 @@ class _Text:
     """When the status before its first piece was written."""
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
-    names: dict[int, str] = field(default_factory=dict)
-    arguments: dict[int, list[str]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    arguments: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, delta: Delta) -> None:
         if delta.text is not None:
@@ -95,9 +95,9 @@ class _Text:
         if delta.reasoning is not None:
             self.reasoning.append(delta.reasoning)
         if delta.tool_call is not None:
-            index = delta.tool_call.get("index") or 0
-            self.names[index] = delta.tool_call.get("name") or self.names.get(index, "")
-            self.arguments.setdefault(index, []).append(delta.tool_call.get("arguments") or "")
+            index = str(delta.tool_call.get("index"))
+            self.names[index] = str(delta.tool_call.get("name") or self.names.get(index, ""))
+            self.arguments.setdefault(index, []).append(str(delta.tool_call.get("arguments") or ""))
 
     def answer(self, of: str) -> Answer:
         calls = tuple((name, _joined(self.arguments[index])) for index, name in self.names.items())
@@ -125,6 +125,8 @@ class Fold:
         """Calls not yet emitted, in order."""
         self._texts: dict[str, _Text] = {}
         self._runs: dict[str, _Run] = {}
+        self._results: dict[str, str] = {}
+        """When the last result of each call id came: what ran before it is over."""
         self._asked: dict[str, ApprovalRequest] = {}
         self._status: Status | None = None
         self._ended = ""
@@ -187,9 +189,7 @@ class Fold:
 
     def _result(self, result: ToolResult) -> list[Block]:
         """Put `result` under its call. Ids may repeat, so it belongs to the first call of that id which has none."""
-        run = self._runs.get(result.tool_call_id)
-        if run is not None and run.since <= result.created_at:
-            del self._runs[result.tool_call_id]
+        self._results[result.tool_call_id] = max(result.created_at, self._results.get(result.tool_call_id, ""))
         for i, call in enumerate(self._calls):
             if call.call.id == result.tool_call_id and call.result is None:
                 self._calls[i] = replace(call, result=result)
@@ -230,10 +230,11 @@ class Fold:
         return since >= self._ended
 
     def _running(self, call: Call) -> Call:
-        run = self._runs.get(call.call.id)
-        asked = (r for r in self._asked.values() if r.tool_call_id == call.call.id and self._holds(r.created_at))
-        request = next(asked, None)
-        if run is None:
+        id = call.call.id
+        over = max(self._results.get(id, ""), self._ended)  # an earlier call of the same id
+        request = next((r for r in self._asked.values() if r.tool_call_id == id and r.created_at >= over), None)
+        run = self._runs.get(id)
+        if run is None or run.since <= over:
             return replace(call, request=request)
         return replace(call, request=request, started_at=run.since or None, output=_joined(run.output))
 
@@ -267,9 +268,10 @@ _UNSEEN = re.compile(
 
 
 def safe(text: str) -> str:
-    """`text` with everything visible that would move the cursor, turn the direction round or hide; ``\\r\\n`` is ``\\n``.
+    """`text` with everything made visible that would move the cursor, turn the direction round, or hide.
 
-    Tabs and newlines stay. A C1 control is shown as the two characters it stands for (ECMA-48, 5.3).
+    Tabs and newlines stay, ``\\r\\n`` is a newline. A C1 control is shown as the two characters it stands for
+    (ECMA-48, 5.3).
     """
     return _UNSEEN.sub(_shown, text.replace("\r\n", "\n"))
 
@@ -296,7 +298,7 @@ def _shown(found: re.Match[str]) -> str:
 def headline(call: ToolCall) -> str:
     """What `call` is about: its path, command or pattern. Safe; one line, but for a command with several."""
     if call.arguments_raw is not None:
-        return f"arguments that are not JSON: {safe_line(call.arguments_raw)}"
+        return f"arguments that are not JSON: {safe_line(str(call.arguments_raw))}"
     layout = _LAYOUTS.get(call.name, _pairs)
     try:
         return layout(call.arguments)
@@ -305,12 +307,15 @@ def headline(call: ToolCall) -> str:
 
 
 def _pairs(arguments: dict[str, Any]) -> str:
-    return safe_line(
-        " ".join(
-            f"{key}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-            for key, value in arguments.items()
-        )
-    )
+    return safe_line(" ".join(f"{k}={v if isinstance(v, str) else as_json(v)}" for k, v in arguments.items()))
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """`value` as JSON for people. Not safe yet."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent)
+    except RecursionError:
+        return "… nested too deeply to be shown"
 
 
 def _read(arguments: dict[str, Any]) -> str:
@@ -322,7 +327,7 @@ def _read(arguments: dict[str, Any]) -> str:
 
 
 def _grep(arguments: dict[str, Any]) -> str:
-    query = f"/{arguments['query']}/" if arguments.get("regex") else json.dumps(arguments["query"], ensure_ascii=False)
+    query = f"/{arguments['query']}/" if arguments.get("regex") else as_json(arguments["query"])
     paths = arguments.get("paths") or ["."]
     return safe_line(f"{query} in {', '.join([paths] if isinstance(paths, str) else paths)}")
 

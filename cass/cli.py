@@ -192,11 +192,17 @@ def _say(*lines: str) -> None:
 
 
 def _interactive(given: dict[str, Any]) -> int:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("a chat needs a terminal; from a script use: cass -p TEXT")
     from cass import launch
 
-    return launch.run(Home.find(), _options(given), resume=given["resume"], cwd=given["cwd"], worker_flags=_flags(given))
+    return launch.run(
+        Home.find(), _options(given), _compose, resume=given["resume"], cwd=given["cwd"], worker_flags=_flags(given)
+    )
+
+
+def _compose(*given: Any, **more: Any) -> int:
+    from cass import compose  # heavy: only the child of the launcher pays for it
+
+    return compose.run(*given, **more)
 
 
 # ---- subcommands of cass --------------------------------------------------------------------------------------------
@@ -354,12 +360,45 @@ def cass_send(ctx: click.Context, /, chat: str, text: str | None, **given: Any) 
         ctx.exit(_finish(files, found.end, found.answer))
 
 
+@click.command(cls=_Program)
+@_CHAT
+@click.option("--frames", is_flag=True, help="For a composer: JSON frames on standard output.")
+@click.option("-f/-F", "--follow/--no-follow", default=None, help="Go on as the chat does; default: on a terminal.")
+@click.option("-n", "last", type=click.IntRange(0), metavar="N", help="Begin with the last N messages.")
+@click.option("--full", is_flag=True, help="Results and arguments in full.")
+@click.option("--reasoning", is_flag=True, help="Show the model's reasoning.")
+@click.option("--plain", is_flag=True, help="Text without colours.")
+@click.option("--json", is_flag=True, help="The records as they are.")
+@click.option("--live", is_flag=True, help="With --json: what is only true for now, too.")
+@click.option("--width", type=click.IntRange(10), metavar="COLUMNS", help="Lay out for so many columns.")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
+@click.pass_context
+def cass_view(ctx: click.Context, /, chat: str, **given: Any) -> None:
+    """Show a chat, and what it does while it does it."""
+    from cass import view
+
+    ctx.exit(view.run(_find(chat), view.Options(**given)))
+
+
+@click.command(cls=_Program)
+@_CHAT
+@_run_options
+@click.pass_context
+def cass_compose(ctx: click.Context, /, chat: str, **given: Any) -> None:
+    """Write into a chat: keys, draft, history, approvals. What the chat says is shown elsewhere."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("a composer needs a terminal; from a script use: cass-send CHAT TEXT")
+    ctx.exit(_compose(_find(chat), worker_flags=_flags(given)))
+
+
 cassady = cass
 
 PROGRAMS: dict[str, click.Command] = {
     "cass": cass,
     "cassady": cassady,
     "cass-agent": cass_agent,
+    "cass-view": cass_view,
+    "cass-compose": cass_compose,
     "cass-send": cass_send,
 }
 """Each executable and its command."""

@@ -1,4 +1,4 @@
-"""Commands: the one table of all that can be typed or pressed. Help, completion, key bindings and docs are made from it.
+"""Commands: the one table of all that can be typed or pressed; help, completion and key bindings are made from it.
 
 Only what works stands here. A row says what a person reads; the module that obeys it looks it up by `name` or `does`.
 """

@@ -19,12 +19,12 @@ from cass.access import Mode, Rules, is_rule
 from cass.errors import ConfigError, MissingKey
 from cass.home import Home
 from cass.instructions import instructions as instructions
-from cass.known import CONTEXTS, PROBED, PROVIDERS, Known, is_local, listed
+from cass.known import ASSUMED_CONTEXT, CONTEXTS, PROBED, PROVIDERS, Known, Quirks, is_local, is_url, listed
 
 KINDS = ("openai-compatible", "openai-responses", "anthropic", "gemini", "demo")
+LAYOUTS = ("inline", "panes")
 _COMPATIBLE = "openai-compatible"
 
-ASSUMED_CONTEXT = 32_768
 PROBE_S = 0.1
 DEMO_DELAY_MS = 4
 MAX_TOKENS = 8_192
@@ -71,8 +71,7 @@ class Connection:
     """The variable that should hold the key; set while `api_key` is None: the key is missing."""
     read_timeout_s: float = READ_TIMEOUT_S
     """Seconds without a byte after which a stream has ended."""
-    max_tokens_field: str = "max_tokens"
-    echo_reasoning: bool = False
+    quirks: Quirks = field(default_factory=Quirks)
     script: str | None = None
     """Kind ``demo``: path of a JSON list of steps to answer with."""
     delay_ms: int = DEMO_DELAY_MS
@@ -126,13 +125,9 @@ _ANY_TEXT: Check = (lambda value: value is None or isinstance(value, str), "a te
 _FLAG: Check = (lambda value: isinstance(value, bool), "true or false")
 _COUNT: Check = (lambda value: type(value) is int and value > 0, "a whole number above 0")
 _SECONDS: Check = (lambda value: type(value) in (int, float) and value > 0, "a number of seconds above 0")
-_URL: Check = (
-    lambda value: isinstance(value, str) and value.strip().startswith(("http://", "https://")),
-    "a URL that begins with http:// or https://",
-)
+_URL: Check = (lambda value: isinstance(value, str) and is_url(value), "a URL that begins with http:// or https://")
 _OBJECT: Check = (lambda value: isinstance(value, dict), "an object")
 _RULES = _list_of((lambda value: isinstance(value, str) and is_rule(value), "rules such as shell(git status)"))
-_ANYTHING: Check = (lambda value: True, "anything")
 
 _CONFIG: dict[str, Check] = {
     "default_provider": _TEXT,
@@ -150,7 +145,7 @@ _CONFIG: dict[str, Check] = {
     "max_tokens": _COUNT,
     "max_turns": _COUNT,
     "read_timeout_s": _SECONDS,
-    "layout": _one_of("inline", "panes"),
+    "layout": _one_of(*LAYOUTS),
     "allow": _RULES,
     "ask": _RULES,
     "deny": _RULES,
@@ -163,7 +158,7 @@ _PROVIDER: dict[str, Check] = {
     "api_key": _ANY_TEXT,
     "api_key_env": _ANY_TEXT,
     "default_model": _ANY_TEXT,
-    "models": _ANYTHING,
+    "models": _list_of((lambda value: isinstance(value, (str, dict)), "names or objects")),
     "read_timeout_s": _SECONDS,
     "script": _TEXT,
 }
@@ -259,7 +254,7 @@ def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: boo
         max_tool_output=options.max_tool_output or config.get("model_tool_result_limit", MAX_TOOL_OUTPUT),
         show_reasoning=config.get("show_reasoning", True),
         ui_tool_result_limit=config.get("ui_tool_result_limit", SHOWN_TOOL_OUTPUT),
-        layout=options.layout or environ.get("CASS_LAYOUT") or config.get("layout"),
+        layout=_layout(options.layout or environ.get("CASS_LAYOUT")) or config.get("layout"),
         notices=(*files.notices, *_remarks(home, files, connection)),
     )
     return _for_model(settings, files.models, length, options.effort or config.get("default_reasoning_effort"))
@@ -305,6 +300,12 @@ def _mode(options: Options, environ: Mapping[str, str], config: Mapping[str, Any
     return Mode(given or config.get("default_access_mode", Mode.READ_ONLY))
 
 
+def _layout(given: str | None) -> str | None:
+    if given and given not in LAYOUTS:
+        raise ConfigError(f"the layout is {given!r}: expected one of {', '.join(LAYOUTS)}")
+    return given
+
+
 def _rules(config: Mapping[str, Any]) -> Rules:
     allow, ask, deny = (tuple(config.get(key, ())) for key in ("allow", "ask", "deny"))
     return Rules(allow, ask, deny, config.get("confirm_destructive_operations", False))
@@ -338,6 +339,8 @@ def _connection(files: _Files, options: Options, environ: Mapping[str, str], pro
     if said not in PROVIDERS and said not in files.providers and said not in KINDS:
         names = ", ".join(dict.fromkeys([*files.providers, *PROVIDERS]))
         raise ConfigError(f"{_source(files, options, environ)}: expected one of {names}; not {said!r}")
+    if options.base_url and not options.provider and "demo" in (said, files.providers.get(said, {}).get("kind")):
+        said = _COMPATIBLE  # the demo has no address: a flag that names one means a server
     known, entry = PROVIDERS.get(said, Known(said, "")), files.providers.get(said, {})
     kind = "demo" if "demo" in (said, entry.get("kind")) else _COMPATIBLE
     url = (base_url or _form(entry.get("kind", kind), entry.get("base_url", "")) or known.base_url).strip()
@@ -356,8 +359,7 @@ def _connection(files: _Files, options: Options, environ: Mapping[str, str], pro
         api_key=key,
         api_key_env=name,
         read_timeout_s=entry.get("read_timeout_s") or files.config.get("read_timeout_s") or patience,
-        max_tokens_field=known.max_tokens_field if url == known.base_url else "max_tokens",
-        echo_reasoning=known.echo_reasoning,
+        quirks=known.quirks if url == known.base_url else replace(known.quirks, max_tokens_field="max_tokens"),
         script=(environ.get("CASS_DEMO_SCRIPT") or entry.get("script")) if kind == "demo" else None,
         delay_ms=_number(environ, "CASS_DEMO_DELAY_MS") or DEMO_DELAY_MS,
     )

@@ -3,6 +3,7 @@
 It owns the terminal. What it shows is asked of a `Shown` each time it draws; it knows no chat.
 """
 
+import asyncio
 import os
 import shutil
 import sys
@@ -21,7 +22,6 @@ from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
 from prompt_toolkit.history import History
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.vt100 import Vt100Input
-from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import (
     BufferControl,
     ConditionalContainer,
@@ -152,11 +152,11 @@ class Console:
             erase_when_done=True,
             include_default_pygments_style=False,
         )
+        self.drawn = asyncio.Event()
+        """Set once the prompt stands on the screen."""
+        self.app.after_render += lambda _: self.drawn.set()
         self.app.ttimeoutlen = 0.02  # how long a lone Esc waits for the rest of a code: one read of a terminal
         self.app.timeoutlen = 0.05  # and for the second key of Alt-Enter
-
-    def bind(self, bindings: KeyBindings) -> None:
-        self.app.key_bindings = bindings
 
     async def run(self) -> int:
         """Show it until somebody calls `leave`; return what that said."""

@@ -66,7 +66,8 @@ def build(
     folded = _fold(records)
     turns = [[_cut_result(message, max_tool_output) for message in turn] for turn in folded.turns]
     # An answer must have room too, but never all of it: the limit may be small, or wrong.
-    room = limit_tokens - min(max_tokens, limit_tokens // 2) - tokens(system) - tokens(dump(list(tools)))
+    room = limit_tokens - min(max_tokens, limit_tokens // 2)
+    room -= tokens(system) + tokens(dump(list(tools))) + tokens(folded.summary)
     left_out, shortened = _fit(turns, max(room, 1))
     messages = _prefaced(turns[left_out:], folded, turns[:left_out])
     return Request(system, tuple(messages), tuple(tools), model, max_tokens, effort, left_out, shortened)
@@ -84,7 +85,7 @@ def used(records: Sequence[Record]) -> int | None:
     for record in reversed(records):
         if isinstance(record, Compaction):
             break
-        if isinstance(record, Assistant) and record.usage is not None and record.stop != "error":
+        if isinstance(record, Assistant) and record.usage is not None and record.usage.input:
             return record.usage.input + record.usage.output + later
         if isinstance(record, (User, Assistant, ToolResult)):
             later += _weight(record)

@@ -17,7 +17,7 @@ KEPT = 1 << 20
 def run(command: Sequence[str], terminal: int, *, keep: bool = False, cwd: str | None = None) -> tuple[int, str]:
     """Run `command` to its end; return its exit status (128 + n after signal n) and, with `keep`, what it wrote.
 
-    With `keep` its standard output and error go through a pipe and are copied to `terminal` as they come. Raises OSError.
+    With `keep` its output and errors go through a pipe and are copied to `terminal` as they come. Raises OSError.
     """
     reading, writing = os.pipe() if keep else (None, None)
     with _foreground_kept(terminal):

@@ -84,7 +84,7 @@ def ring(files: Files) -> bool:
     try:
         fd = os.open(files.bell, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as e:
-        if e.errno in (errno.ENXIO, errno.ENOENT, errno.ELOOP, errno.ENOTDIR):
+        if e.errno in (errno.ENXIO, errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EACCES):
             return False
         raise CassError(f"cannot ring {files.bell}: {os.strerror(e.errno or 0)}") from e
     try:
@@ -198,12 +198,16 @@ class Bell:
         self._path = files.bell
         with contextlib.suppress(FileExistsError):
             os.mkfifo(files.bell, 0o600)
+        foreign = CassError(f"{files.bell} is not a FIFO of yours; move it away")
         # An old FIFO is used again: a shell that is blocked in `echo hi > in` since then is heard.
-        self.fd = os.open(files.bell, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            self.fd = os.open(files.bell, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as e:  # a link, a socket, or one that we may not read
+            raise foreign from e
         found = os.fstat(self.fd)
         if not stat.S_ISFIFO(found.st_mode) or found.st_uid != os.geteuid():
             os.close(self.fd)
-            raise CassError(f"{files.bell} is not a FIFO of yours; move it away")
+            raise foreign
         # Our own writing end: without it every last writer that closes would leave the reader at end of file, spinning.
         self._keep = os.open(files.bell, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         self._rest = b""

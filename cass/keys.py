@@ -43,10 +43,10 @@ def learn_sequences() -> None:
     known["\x1b[27u"] = Keys.Escape
 
 
-def bind(composer: Any, *, is_asking: Callable[[], bool], in_reason: Callable[[], bool]) -> KeyBindings:
-    """Bindings that call ``composer.<does>(event)`` for each row of the table.
+def bind(keyboard: Any, *, is_asking: Callable[[], bool], in_reason: Callable[[], bool]) -> KeyBindings:
+    """Bindings that call ``keyboard.<does>(event)`` for each row of the table, and ``keyboard.paste(event)``.
 
-    While `is_asking` the answers go to ``composer.answer(key)``; while `in_reason` only sending, Esc and Ctrl-C are ours.
+    While `is_asking` answers go to ``keyboard.answer(event)``; while `in_reason` only Enter, Esc and Ctrl-C are ours.
     """
     bindings = KeyBindings()
     for key in KEYS:
@@ -54,12 +54,10 @@ def bind(composer: Any, *, is_asking: Callable[[], bool], in_reason: Callable[[]
         if key.does not in ("enter", "escape", "clear_or_leave"):
             usable = usable & ~Condition(in_reason)
         for press in key.presses:
-            bindings.add(*press, filter=usable)(getattr(composer, key.does))
+            bindings.add(*press, filter=usable)(getattr(keyboard, key.does))
     for letter in ANSWERS:
-        bindings.add(letter, filter=Condition(is_asking) & ~is_searching, eager=True)(
-            lambda event: composer.answer(event.key_sequence[0].key)
-        )
-    bindings.add(Keys.BracketedPaste)(lambda event: composer.paste(event))
+        bindings.add(letter, filter=Condition(is_asking) & ~is_searching, eager=True)(keyboard.answer)
+    bindings.add(Keys.BracketedPaste)(keyboard.paste)
     return bindings
 
 

@@ -1,13 +1,25 @@
 """Known: the providers and models that need no configuration, and the model servers found on this machine."""
 
+import re
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
+
+
+@dataclass(frozen=True, slots=True)
+class Quirks:
+    """Where a server departs from the API that it is said to be compatible with."""
+
+    max_tokens_field: str = "max_tokens"
+    reasoning_field: str = ""
+    """Where an answer's reasoning goes back: some refuse a tool call without what led to it. Empty: nowhere."""
+    counts_unasked: bool = False
+    """Whether it refuses to be asked for usage, which it sends anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +32,14 @@ class Known:
     """Name of the environment variable; None for a server on this machine."""
     model: str = ""
     """Default model; empty: the first one that the server lists."""
-    max_tokens_field: str = "max_tokens"
-    echo_reasoning: bool = False
-    """Whether it refuses its own tool calls sent back without the reasoning that led to them."""
+    quirks: Quirks = field(default_factory=Quirks)
 
 
-_GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai"
 FIREWORKS = "accounts/fireworks/models/qwen3p7-plus"
+_COMPLETION_TOKENS = Quirks(max_tokens_field="max_completion_tokens")
+_REASONING = Quirks(reasoning_field="reasoning")
+_REASONING_CONTENT = Quirks(reasoning_field="reasoning_content")
+_COUNTS_UNASKED = Quirks(counts_unasked=True)
 
 # Names of models go stale: this is the one place for them. The order is the order of preference.
 PROVIDERS: dict[str, Known] = {
@@ -34,14 +47,16 @@ PROVIDERS: dict[str, Known] = {
     for known in (
         Known("fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY", FIREWORKS),
         # Later models of OpenAI take tools only through its Responses API, and no reasoning one takes `max_tokens`.
-        Known("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.1", "max_completion_tokens"),
+        Known("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.1", _COMPLETION_TOKENS),
         Known("anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-5"),
-        Known("gemini", _GEMINI, "GEMINI_API_KEY", "gemini-flash-latest"),
-        Known("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-v4-flash", echo_reasoning=True),
-        Known("kimi", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi-k3", echo_reasoning=True),
-        Known("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "deepseek/deepseek-v4-flash"),
+        Known(
+            "gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", "gemini-flash-latest"
+        ),
+        Known("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-v4-flash", _REASONING_CONTENT),
+        Known("kimi", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi-k3", _REASONING_CONTENT),
+        Known("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openai/gpt-5.1", _REASONING),
         Known("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai/gpt-oss-120b"),
-        Known("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-medium-latest"),
+        Known("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-medium-latest", _COUNTS_UNASKED),
         Known("xai", "https://api.x.ai/v1", "XAI_API_KEY", "grok-4.3"),
         Known("together", "https://api.together.xyz/v1", "TOGETHER_API_KEY", "moonshotai/Kimi-K3.1-Pro"),
         Known("ollama", "http://127.0.0.1:11434/v1"),
@@ -76,7 +91,7 @@ CONTEXTS: dict[str, int] = {
     "claude-sonnet-5": 1_000_000,
     "gemini-flash-latest": 1_048_576,
     "deepseek-v4-flash": 1_000_000,
-    "deepseek/deepseek-v4-flash": 1_000_000,
+    "openai/gpt-5.1": 272_000,
     "kimi-k3": 1_048_576,
     "openai/gpt-oss-120b": 131_072,
     "mistral-medium-latest": 262_144,
@@ -85,11 +100,25 @@ CONTEXTS: dict[str, int] = {
     "demo": 1_000_000,
 }
 """Tokens that a model takes, for the models above."""
+ASSUMED_CONTEXT = 32_768
+"""Tokens that a model of which nothing is known is given."""
+
+
+_LOCAL = re.compile(r"localhost|127(\.\d{1,3}){3}|0\.0\.0\.0|::1")
+
+
+def is_url(text: str) -> bool:
+    """Whether `text` is the address of a web server."""
+    try:
+        parts = urlsplit(text.strip())
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of urlsplit: brackets that do not match; of port: no number
+        return False
 
 
 def is_local(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    return host == "localhost" or host == "::1" or host.startswith("127.")
+    """Whether a server is on this machine."""
+    return _LOCAL.fullmatch(urlsplit(url).hostname or "") is not None
 
 
 def listed(base_url: str, deadline: float) -> dict[str, int | None]:
@@ -118,6 +147,7 @@ def listed(base_url: str, deadline: float) -> dict[str, int | None]:
 
 
 def _context(model: Mapping[str, Any]) -> int | None:
-    """``max_model_len`` of vLLM, ``meta.n_ctx`` of llama.cpp."""
-    length = model.get("max_model_len") or (model.get("meta") or {}).get("n_ctx")
+    """``max_model_len`` of vLLM, ``meta.n_ctx`` of llama.cpp, which may be less than what its model was trained for."""
+    meta = model.get("meta") or {}
+    length = model.get("max_model_len") or meta.get("n_ctx") or min(meta.get("n_ctx_train") or 0, ASSUMED_CONTEXT)
     return length if type(length) is int and length > 0 else None

@@ -1,4 +1,4 @@
-"""The launcher: the process that a person's shell started, and that puts the terminal right whatever becomes of the rest.
+"""The launcher: the process that a person's shell started; it puts the terminal right whatever becomes of the rest.
 
 It forks before anything heavy is loaded. The child becomes the composer; this process keeps the saved terminal state,
 passes signals on, waits, restores, and says how to come back.
@@ -13,31 +13,50 @@ import sys
 import termios
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from cass import panes, records
+from cass import chat, config, opening, panes, records
+from cass.config import Options
 from cass.errors import UsageError
-from cass.home import Files
+from cass.home import Home
 
 GRACE_S = 3
 """A composer that was told to end has so long before it is killed."""
-LAYOUTS = ("inline", "panes")
 
 _RESTORE = "\x1b[?2004l\x1b[?25h\x1b[?7h\x1b[>4m\x1b[0m"
 """Bracketed paste off, cursor shown, lines wrapped, keys unmodified, plain text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
-    """What the launcher gives to the composer it has forked."""
+def run(
+    home: Home,
+    options: Options,
+    compose: Callable[..., int],
+    *,
+    resume: str | None = None,
+    cwd: Path | None = None,
+    worker_flags: Sequence[str] = (),
+) -> int:
+    """Start a chat, or join `resume`, on this terminal; return the exit status when the person leaves.
 
-    early: bytes
-    """What was typed meanwhile, as a terminal in raw mode gives it."""
-    launcher: int
-    """The launcher's process id."""
-    switch: Callable[[Sequence[str]], None]
-    """Says with which further arguments ``cass`` goes on after the composer's end."""
+    `compose` is `cass.compose.run`, handed in so that it is loaded only after the fork. `worker_flags` say for a worker
+    what `options` say. Going on in another chat replaces this process. Raises UsageError without a terminal.
+    """
+    if not (os.isatty(0) and os.isatty(1)):
+        raise UsageError("a chat needs a terminal; without one: cass -p TEXT, or cass-send CHAT TEXT")
+    settings = config.load(home, options, os.environ, probe=resume is None)
+    if resume is None:
+        files = opening.new(home, cwd or Path.cwd(), settings, options)
+    else:
+        files = chat.find(home, resume)
+    layout = choose_layout(settings.layout, os.environ)
+    status, switch_to = guard(lambda child: compose(files, layout=layout, worker_flags=worker_flags, **child))
+    if switch_to:
+        command = [sys.executable, "-I", "-m", "cass.cli", "cass", *_without_cwd(worker_flags)]
+        os.execv(command[0], [*command, *(["--layout", layout] if options.layout else []), *switch_to])
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        print(f"Resume this chat with: cass --resume {files.chat_id}", flush=True)
+    return status
 
 
 def choose_layout(wanted: str | None, environ: Mapping[str, str]) -> str:
@@ -47,14 +66,23 @@ def choose_layout(wanted: str | None, environ: Mapping[str, str]) -> str:
     return "panes"
 
 
-def run(files: Files, compose: Callable[[Child], int], *, again: Sequence[str]) -> int:
-    """Run `compose` in a child on this terminal; return its exit status (128 + n where signal n ended it).
+def _without_cwd(flags: Sequence[str]) -> list[str]:
+    """`flags` for another chat, which has a workspace of its own."""
+    if "--cwd" not in flags:
+        return list(flags)
+    place = flags.index("--cwd")
+    return [*flags[:place], *flags[place + 2 :]]
 
-    `again` is the command that goes on in another chat, without the arguments that name one; it then replaces this
-    process. Raises UsageError without a terminal.
+
+# ---- the terminal ---------------------------------------------------------------------------------------------------
+
+
+def guard(compose: Callable[[dict[str, Any]], int]) -> tuple[int, list[str]]:
+    """Run `compose` in a child; return its exit status (128 + n after signal n) and what ``cass`` is to go on with.
+
+    The terminal is as before, however the child ended. `compose` is given what `cass.compose.run` takes: ``early``,
+    ``launcher`` and ``switch``.
     """
-    if not (os.isatty(0) and os.isatty(1)):
-        raise UsageError("a chat needs a terminal; without one: cass -p PROMPT, or cass-send CHAT TEXT")
     saved = termios.tcgetattr(0)
     early = hush(0)
     reading, writing = os.pipe()
@@ -63,16 +91,11 @@ def run(files: Files, compose: Callable[[Child], int], *, again: Sequence[str]) 
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        _be_composer(compose, Child(early, launcher, lambda arguments: _write(writing, arguments)))
+        _be_composer(compose, {"early": early, "launcher": launcher, "switch": lambda to: _write(writing, to)})
     os.close(writing)
     status = _wait(pid)
     _restore(saved, was_killed=status < 0)
-    switch_to = _read(reading)
-    if switch_to:
-        os.execv(again[0], [*again, *switch_to])
-    with contextlib.suppress(OSError):
-        print(f"Resume this chat with: cass --resume {files.chat_id}", flush=True)
-    return status if status >= 0 else 128 - status
+    return (status if status >= 0 else 128 - status), _read(reading)
 
 
 def hush(terminal: int) -> bytes:
@@ -110,11 +133,11 @@ def raw(typed: bytes) -> bytes:
     return _PASTE.sub(paste, typed).replace(b"\n", b"\r").replace(b"\0", b"")
 
 
-def _be_composer(compose: Callable[[Child], int], child: Child) -> None:
+def _be_composer(compose: Callable[[dict[str, Any]], int], given: dict[str, Any]) -> None:
     """Never returns: the caller's frames belong to the launcher."""
     status = 1
     try:
-        status = compose(child)
+        status = compose(given)
     except BaseException:
         traceback.print_exc()
     finally:

@@ -5,18 +5,19 @@ part which is drawn again and again stays small however long the answer gets.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from cass import prose, render
-from cass.blocks import Answer, Block, Call, Fold, Notice, Now, safe
+from cass import calls, render
+from cass.blocks import Answer, Block, Call, Fold, Now
+from cass.look import DIM, SHORT_CHARACTERS, WARN, Look, ansi
 from cass.markdown import Code, Fence, Piece, Prose, Splitter
-from cass.records import Assistant, Meta, Record, TurnEnd, User
-from cass.render import Look
+from cass.records import Assistant, Meta, Notice, Record, TurnEnd, User
 
 FIRST_PAINT = 16_000
 """Characters of a chat that are shown when it is opened: some screens, laid out in less time than one notices."""
+EARLIER = "earlier messages are not shown; cass-view --no-follow shows all"
 REST_LINES = 40
 REST_CHARACTERS = 2_000
 """Of an open block, so much is laid out anew each time it grows."""
@@ -52,6 +53,7 @@ class Page:
         self._above = ""
         """Kind of what was given last."""
         self._stream: _Stream | None = None
+        self._is_running = False
 
     # ---- finished lines
 
@@ -61,8 +63,8 @@ class Page:
         head = [block for block in blocks[:1] if isinstance(block, Meta)]
         start = max(newest(blocks, last, budget), len(head))
         made = [line for block in head for line in self._put(block)]
-        if start > len(head):
-            made += self._apart("line") + [render.rule("earlier messages are not shown", self.look)]
+        if start > len(head) and last != 0:
+            made += self._apart("line") + render.rule(EARLIER, self.look)
         made += [line for block in blocks[start:] for line in self._put(block)]
         self._turn = _last_turn(blocks)
         return self._ansi(made)
@@ -72,16 +74,19 @@ class Page:
         made: list[Text] = []
         for record in records:
             for block in self._fold.step(record):
-                self._turn = [block] if isinstance(block, User) else [*self._turn, block]
+                if isinstance(block, User):
+                    self._turn = []
+                self._turn.append(block)
                 made += self._put(block)
-        self.now = self._fold.now() if is_running else Now()
+        self._is_running = is_running
+        self.now = self._fold.now() if is_running else Now(call=self._fold.now().call)
         made += self._grow()
         return self._ansi(made)
 
     def again(self, look: Look, why: str) -> list[str]:
         """The last turn once more, in another look, which holds from now on."""
         self.look = look
-        made = [Text(), render.rule(why, look)]
+        made = [Text(), *render.rule(why, look)]
         self._above, self._stream = "line", None
         made += [line for block in self._turn for line in self._put(block)]
         made += self._grow()
@@ -92,11 +97,12 @@ class Page:
         return self._ansi(self._put(Notice(level=level, text=text)))
 
     def _put(self, block: Block) -> list[Text]:
-        if isinstance(block, Assistant) and self._stream is not None and self._stream.of == block.id:
-            return self._settle(self._stream, block)
-        broken = [] if isinstance(block, Notice) else self._break_off()
+        if isinstance(block, Assistant):
+            made = [] if self._stream is not None and self._stream.of == block.id else self._break_off()
+            return made + self._settle(self._stream or _Stream(block.id), block)
+        made = [] if isinstance(block, Notice) else self._break_off()
         lines = render.lines(block, self.look)
-        return broken + (self._apart(_kind(block)) + lines if lines else [])
+        return made + (self._apart(_kind(block)) + lines if lines else [])
 
     def _apart(self, kind: str) -> list[Text]:
         """The empty line between two blocks; calls stand together, and so do lines about what happened."""
@@ -126,7 +132,7 @@ class Page:
         else:
             end = len(reasoning) if is_whole else reasoning.rfind("\n") + 1
             new, stream.thought = reasoning[stream.thought : end], max(stream.thought, end)
-            lines = render.thought_lines(new.strip("\n").split("\n"), self.look) if new.strip() else []
+            lines = render.thought_lines(new.split("\n"), self.look)
         return self._apart("thought") + lines if lines and self._above != "thought" else lines
 
     def _feed(self, stream: _Stream, text: str) -> list[Text]:
@@ -147,7 +153,8 @@ class Page:
         """The end of an answer, now that the chat holds all of it."""
         self._stream = None
         if not whole.content.startswith(stream.text):  # what came is not what the provider calls its answer
-            return self._abandon(stream) + self._put(whole)
+            made = self._abandon(stream)
+            return made + self._settle(_Stream(whole.id), whole)
         made = self._think(stream, whole.reasoning or "", True)
         made += self._feed(stream, whole.content) + self._pieces(stream, stream.splitter.finish())
         ending = render.ending(whole, self.look)
@@ -160,21 +167,24 @@ class Page:
 
     def _abandon(self, stream: _Stream) -> list[Text]:
         made = self._pieces(stream, stream.splitter.finish())
-        return [*made, *self._apart("line"), Text("… broken off", render.WARN)]
+        return [*made, *self._apart("line"), Text("… broken off", WARN)]
 
     # ---- what still grows
 
     def live(self, at: float, height: int) -> list[str]:
         """What still grows, at most `height` lines that each fit the width; `at` is the time in epoch seconds."""
-        rest = self._rest(self.now.answer) if self.now.answer is not None else []
-        lines = render.now(self.now, rest, self.look, at)
+        if self._is_running:
+            rest = self._rest(self.now.answer) if self.now.answer is not None else []
+            lines = render.now(self.now, rest, self.look, at)
+        else:  # of what was live, only that a call of the chat still has no result
+            lines = calls.finished(self.now.call, self.look) if self.now.call is not None else []
         if not lines:
             return []
         lines = self._before(lines[0]) + lines
         if len(lines) > height:
-            lines = [Text("…", render.DIM), *lines[len(lines) - height + 1 :]]
+            lines = [Text("…", DIM), *lines[len(lines) - height + 1 :]]
         for line in lines:
-            line.truncate(self.look.width, overflow="ellipsis")
+            line.truncate(max(self.look.width - 1, 1), overflow="ellipsis")
         return self._ansi(lines)
 
     def _before(self, first: Text) -> list[Text]:
@@ -196,26 +206,30 @@ class Page:
         return [] if stream.has_thought else render.growing_thought(answer, self.look)
 
     def _ansi(self, lines: Iterable[Text]) -> list[str]:
-        return render.ansi(lines, self.look)
-
-    def toggled(self, name: str) -> Look:
-        """The look with `full` or `reasoning` turned round."""
-        return replace(self.look, **{name: not getattr(self.look, name)})
+        return ansi(lines, self.look)
 
 
-def newest(blocks: Sequence[Block], last: int | None, budget: int) -> int:
-    """Index of the first block to show: that of the `last`-th message from the end, or what fits `budget` characters."""
-    start = len(blocks)
+def newest(blocks: Sequence[Block], last: int | None, budget: int = FIRST_PAINT) -> int:
+    """Index of the first block to show: that of the `last`-th message from the end, or else what fits the budget."""
+    if last is not None:
+        messages = [i for i, block in enumerate(blocks) if isinstance(block, (User, Assistant))]
+        return 0 if last >= len(messages) else messages[-last] if last > 0 else len(blocks)
     for i in range(len(blocks) - 1, -1, -1):
-        block = blocks[i]
-        if isinstance(block, (User, Assistant)):
-            if last is not None and last <= 0:
-                break
-            last = None if last is None else last - 1
-            if last is None and False:
-                break
-        start = i
-    return start
+        budget -= _characters(blocks[i])
+        if budget < 0:
+            return min(i + 1, len(blocks) - 1)
+    return 0
+
+
+def _characters(block: Block) -> int:
+    """About what a block costs to lay out."""
+    match block:
+        case User(content=content) | Assistant(content=content):
+            return len(content)
+        case Call(result=result) if result is not None:
+            return min(len(result.content), SHORT_CHARACTERS)
+        case _:
+            return 100
 
 
 def _last_turn(blocks: Sequence[Block]) -> list[Block]:

@@ -25,7 +25,8 @@ from cass.markdown import PARSER
 
 NARROWEST = 8
 """Columns left to a block, however deep it is nested and however narrow the screen."""
-TAB = 4
+TAB = 8
+"""As on a terminal: what tools print is aligned for it."""
 PLAIN_CODE = 50_000
 """Longer code is shown without colours: a lexer may need a second for it."""
 LONG_LINE = 2_000
@@ -169,7 +170,7 @@ _CODE: dict[_TokenType, Style] = {
 
 
 def highlight(code: str, info: str) -> list[Text]:
-    """Lines of `code`, coloured if `info`, what stands behind a fence's marker, begins with a language that is known."""
+    """Lines of `code`, coloured where `info`, the text behind a fence's marker, begins with a known language."""
     code = safe(code).expandtabs(TAB)
     lexer = _lexer(info.strip(" {.").partition(" ")[0].rstrip("}").lower())
     if lexer is None or len(code) > PLAIN_CODE or any(len(line) > LONG_LINE for line in code.split("\n")):
@@ -201,7 +202,10 @@ def _style_of(kind: _TokenType) -> Style:
 def wrap(text: Text, width: int) -> list[Text]:
     """`text` broken between words; what is longer than a line is broken anywhere."""
     text.expand_tabs(TAB)
-    return list(text.wrap(console(), max(width, 1), overflow="fold")) or [Text()]
+    wrapped = list(text.wrap(console(), max(width, 1), overflow="fold")) or [Text()]
+    for line in wrapped:
+        line.rstrip()
+    return wrapped
 
 
 def fold(line: Text, width: int) -> list[Text]:

@@ -30,7 +30,7 @@ class Question:
         return not self.is_sent and now - max(self.shown_at, last_key) >= QUIET_S
 
     def fragments(self, takes_keys: bool, rows: int) -> Fragments:
-        """The question in prompt_toolkit's fragments; of a long subject only what leaves the rest within `rows` lines."""
+        """The question as it stands on the screen; of a long subject only what leaves the rest within `rows` lines."""
         lines = subject(self.request).split("\n")
         room = max(rows - 4, 3)
         shown = lines if len(lines) <= room else lines[: room - 1]

@@ -6,6 +6,7 @@ split on ``\\n`` bytes only.
 """
 
 import json
+import math
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -282,12 +283,19 @@ _ROLES: dict[str, type] = {"user": User, "assistant": Assistant}
 # ---- encoding -------------------------------------------------------------------------------------------------------
 
 
+_DEEPEST = 250
+"""Levels of nesting that are written, a little less than orjson takes. Nobody means more; a stack holds no more."""
+
+
 def dump(value: Any) -> bytes:
-    """Encode as UTF-8 JSON without a newline; a lone surrogate becomes U+FFFD, a split pair is joined."""
+    """Encode as UTF-8 JSON without a newline; a lone surrogate becomes U+FFFD, a split pair is joined.
+
+    What JSON has no word for (NaN, infinity), and what is nested too deeply, becomes null.
+    """
     try:
         return orjson.dumps(value)
-    except TypeError:  # a lone surrogate, an int beyond 64 bits, a key that is no string
-        text = json.dumps(_whole_characters(value), ensure_ascii=False, separators=(",", ":"))
+    except TypeError:  # a lone surrogate, an int beyond 64 bits, a key that is no string, nested too deeply
+        text = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-8", "replace")
 
 
@@ -301,19 +309,22 @@ def load(data: bytes | str) -> Any:
     except ValueError:
         text = data if isinstance(data, str) else bytes(data).decode("utf-8", "replace")
         try:
-            return _whole_characters(json.loads(text))
+            return _plain(json.loads(text))
         except RecursionError as e:
             raise ValueError("nested too deeply") from e
 
 
-def _whole_characters(value: Any) -> Any:
+def _plain(value: Any, levels: int = _DEEPEST) -> Any:
+    """`value` as strict JSON can say it."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, (dict, list, tuple)) and not levels:
+        return None
     if isinstance(value, dict):
-        return {_whole_characters(str(key)): _whole_characters(item) for key, item in value.items()}
+        return {_plain(str(key)): _plain(item, levels - 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_whole_characters(item) for item in value]
-    return value
+        return [_plain(item, levels - 1) for item in value]
+    return value if not isinstance(value, float) or math.isfinite(value) else None
 
 
 def encode(record: Record) -> bytes:
@@ -439,14 +450,16 @@ def new_id() -> str:
 
 
 def open_calls(records: Iterable[Record]) -> list[ToolCall]:
-    """Calls without a result, in order."""
-    calls: dict[str, ToolCall] = {}
+    """Calls without a result, in order. Of several with one id a result is that of the first."""
+    calls: list[ToolCall] = []
     for record in records:
         if isinstance(record, Assistant) and record.stop != "error":
-            calls.update({call.id: call for call in record.tool_calls})
+            calls += record.tool_calls
         elif isinstance(record, ToolResult):
-            calls.pop(record.tool_call_id, None)
-    return list(calls.values())
+            answered = next((call for call in calls if call.id == record.tool_call_id), None)
+            if answered is not None:
+                calls.remove(answered)
+    return calls
 
 
 def open_turn(records: Iterable[Record]) -> tuple[str, ...]:

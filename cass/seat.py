@@ -106,7 +106,7 @@ class Seat:
         return [item["content"] for name in self.queue if (item := self._message(name))]
 
     def take_back(self, *, mine: bool, newest: bool = False) -> list[str]:
-        """Take waiting messages out of the queue again, oldest first: `mine` only, or any composer's; or the newest one.
+        """Take waiting messages out of the queue again, oldest first: `mine`, or any composer's; or only the newest.
 
         What the worker claims first stays with it.
         """

@@ -12,7 +12,7 @@ from cass import chat, commands
 from cass.access import Mode
 from cass.blocks import safe_line
 from cass.errors import CassError, UsageError
-from cass.screen import columns
+from cass.footer import columns
 from cass.seat import Seat
 
 

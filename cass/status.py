@@ -27,7 +27,7 @@ class Outlook:
     open: dict[str, User] = field(default_factory=dict)
     """Messages that no end of a turn answers yet."""
     pending: dict[str, ApprovalRequest] = field(default_factory=dict)
-    """What waits for a decision, by tool call."""
+    """What waits for a decision, by id."""
 
     def add(self, record: Record) -> None:
         match record:
@@ -40,12 +40,16 @@ class Outlook:
             case Status():
                 self.status = record
             case ApprovalRequest():
-                self.pending[record.tool_call_id] = record
-            case Approval() | ToolResult():
-                self.pending.pop(record.tool_call_id, None)
+                self.pending[record.request_id] = record
+            case Approval():
+                self.pending.pop(record.request_id, None)
+            case ToolResult():
+                # Ids of calls may come again in a later answer: only a result from after the question settles it.
+                for id, asked in list(self.pending.items()):
+                    if asked.tool_call_id == record.tool_call_id and asked.created_at <= record.created_at:
+                        del self.pending[id]
             case TurnEnd():
                 self.end = record
-                self.pending.clear()
                 for id in record.answers:
                     self.open.pop(id, None)
 

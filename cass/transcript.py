@@ -1,4 +1,4 @@
-"""The transcript beside a composer: where the viewer runs. Above the input in one terminal, in a pane of tmux, or nowhere.
+"""The transcript beside a composer: where the viewer runs, if it is the composer's affair.
 
 Inline   a child, whose frames the console prints    Paned   a pane of its own    Transcript   the person's affair
 """
@@ -44,8 +44,8 @@ class Transcript:
         return False
 
     def page(self, direction: str) -> list[str] | None:
-        """Scroll half a page ``up`` or ``down``; or the command to run in the foreground for it; [] where neither can be."""
-        return []
+        """Scroll half a page ``up`` or ``down``; or return the command to run in the foreground for it."""
+        return None
 
     def resize(self) -> None:
         """The terminal may have another width now."""
@@ -85,7 +85,7 @@ class Inline(Transcript):
 
     def page(self, direction: str) -> list[str] | None:
         if direction != "up" or not shutil.which("less"):
-            return []
+            return None
         view = '"$0" -I -m cass.cli cass-view "$1" --no-follow --color always | less -R +G'
         return ["sh", "-c", view, sys.executable, self._files.chat_id]
 
@@ -111,7 +111,9 @@ class Paned(Transcript):
         return self._is_open() and self._pane is not None and self._pane.press(key)
 
     def page(self, direction: str) -> list[str] | None:
-        return None if self._is_open() and self._pane is not None and self._pane.scroll(direction) else []
+        if self._is_open() and self._pane is not None:
+            self._pane.scroll(direction)
+        return None
 
     async def close(self) -> None:
         if self._pane:

@@ -1,18 +1,14 @@
-"""What every test may need: a home of its own, chats in it, programs to run, and conditions to wait for."""
+"""What every test may need: a home of its own, and a chat in it."""
 
 import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from stage import argv, end_worker, facts, run, script, wait_for  # noqa: F401
 
-from cass import chat, presence, records
+from cass import chat
 from cass.home import Files, Home
-from cass.records import Record
 
 ROOT = Path(__file__).parents[1]
 KEYS = [name for name in os.environ if name.endswith("_API_KEY")]
@@ -52,50 +48,3 @@ def files(home: Home, workspace: Path) -> Iterator[Files]:
     made = chat.create(home, cwd=workspace, provider="demo", model="demo", system="You are a test.")
     yield made
     end_worker(made)
-
-
-def end_worker(files: Files) -> None:
-    if presence.is_running(files) and (pid := presence.holder(files).get("pid")) and pid != os.getpid():
-        with_children = subprocess.run(["pkill", "-KILL", "-P", str(pid)], check=False)
-        del with_children
-        try:
-            os.kill(pid, 9)
-        except ProcessLookupError:
-            return
-        wait_for(lambda: not presence.is_running(files))
-
-
-def wait_for(found: Callable[[], Any], timeout_s: float = 20.0, what: str = "") -> Any:
-    """The first true answer of `found`; fails after `timeout_s`."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        if answer := found():
-            return answer
-        assert time.monotonic() < deadline, f"waited {timeout_s} s in vain{': ' + what if what else ''}"
-        time.sleep(0.005)
-
-
-def run(program: str, *arguments: str, **more: Any) -> "subprocess.CompletedProcess[str]":
-    """Run one of our programs to its end; standard input is empty unless it is given."""
-    if "input" not in more:
-        more.setdefault("stdin", subprocess.DEVNULL)
-    more.setdefault("timeout", 60)
-    return subprocess.run(argv(program, *arguments), capture_output=True, text=True, check=False, **more)
-
-
-def argv(program: str, *arguments: str) -> list[str]:
-    return [sys.executable, "-I", "-m", "cass.cli", program, *arguments]
-
-
-def facts(files: Files, *kinds: type) -> list[Record]:
-    """The records of a chat, those of the given kinds only where there are some."""
-    return [record for record in chat.read(files) if not kinds or isinstance(record, kinds)]
-
-
-def script(home: Home, *steps: dict[str, Any], name: str = "scripted") -> None:
-    """Configure the provider `scripted`: the demo, answering with `steps`."""
-    home.make()
-    path = home.root / f"{name}.json"
-    path.write_bytes(records.dump(list(steps)))
-    entry = {"id": name, "kind": "demo", "script": str(path), "default_model": "scripted"}
-    home.providers.write_bytes(records.dump({"providers": [entry]}))

@@ -39,7 +39,7 @@ def loaded(*arguments: str, home: str = "/nonexistent") -> set[str]:
         ("cli", set()),
         ("worker", {"asyncio"}),
         ("providers.http", {"asyncio", "httpx"}),
-        ("view", {"asyncio", "rich", "watchfiles"}),
+        ("view", {"markdown_it", "pygments", "rich", "watchfiles"}),
         ("compose", {"asyncio", "prompt_toolkit"}),
     ],
 )
@@ -67,9 +67,11 @@ def test_a_quick_command_loads_nothing_heavy(command, tmp_path):
 
 @pytest.mark.parametrize("module", ["cass.cli", "cass.worker", "cass.view", "cass.compose"])
 def test_importing_a_module_prints_and_creates_nothing(module, tmp_path):
-    environ = os.environ | {"HOME": str(tmp_path), "CASS_HOME": str(tmp_path / "cass")}
+    place = tmp_path / "empty"
+    place.mkdir()
+    environ = os.environ | {"HOME": str(place), "CASS_HOME": str(place / "cass")}
     done = subprocess.run(
-        [sys.executable, "-I", "-c", f"import {module}"], capture_output=True, env=environ, cwd=tmp_path, timeout=60
+        [sys.executable, "-I", "-c", f"import {module}"], capture_output=True, env=environ, cwd=place, timeout=60
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert list(tmp_path.iterdir()) == []
+    assert list(place.iterdir()) == []

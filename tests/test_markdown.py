@@ -1,5 +1,6 @@
 """Markdown: pieces given while it streams say the same as the whole document."""
 
+import itertools
 import random
 import time
 
@@ -64,7 +65,7 @@ def same(shapes: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
 def pieces_of(text: str, cuts: list[int], long: int = NEVER) -> list[Piece]:
     splitter = Splitter(long)
     edges = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
-    parts = [text[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [text[a:b] for a, b in itertools.pairwise(edges)]
     return [piece for part in parts for piece in splitter.feed(part)] + splitter.finish()
 
 

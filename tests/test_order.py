@@ -10,12 +10,17 @@ ROOT = Path(__file__).parent.parent
 
 ORDER = """
     errors home records access
-    walk inbox presence chat tail decisions config
-    prompt context blocks commands
-    providers.sse providers.openai_compatible providers.demo providers.http providers
-    tools.paths tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
-    agent session
-    worker render view compose send launch cli
+    ignore walk names query search inbox presence tail history draft chat decisions known instructions config
+    prompt context blocks markdown standing question commands
+    providers.sse providers.failures providers.openai_compatible providers.demo providers.http providers
+    tools.paths tools.arguments tools.child tools.tool
+    tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
+    agent opening session
+    worker
+    status listing verdict send
+    prose render page surface watch frames view
+    foreground panes transcript seat footer slash completion keys console errands asking keyboard compose
+    launch cli
 """.split()
 
 LATE = {"cli", "providers", "tools"}
@@ -24,9 +29,11 @@ LATE = {"cli", "providers", "tools"}
 OUTSIDERS = {
     "click": {"cli"},
     "httpx": {"providers.http"},
-    "prompt_toolkit": {"compose"},
-    "rich": {"render", "view"},
-    "watchfiles": {"view"},
+    "markdown_it": {"markdown", "prose"},
+    "prompt_toolkit": {"compose", "console", "keyboard", "keys"},
+    "pygments": {"prose"},
+    "rich": {"page", "prose", "render", "surface"},
+    "watchfiles": {"watch"},
 }
 """The heavy packages, and who may import each at all."""
 
@@ -38,7 +45,7 @@ SOURCES = {
 
 
 def imports(name: str) -> Iterator[tuple[str, bool]]:
-    """Dotted names that a module imports, by statement or by a string that is a module's name; and whether late."""
+    """Dotted names that a module imports, by statement or `import_module`; and whether it does so in a function."""
     tree = ast.parse(SOURCES[name].read_text())
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     inside = {id(node) for function in ast.walk(tree) if isinstance(function, functions) for node in ast.walk(function)}
@@ -50,9 +57,8 @@ def imports(name: str) -> Iterator[tuple[str, bool]]:
                 found = [f"{module}.{alias.name}" for alias in names]
             case ast.ImportFrom():
                 found = ["a relative import"]
-            case ast.Constant(value=str(text)) if text.removeprefix("cass.") in SOURCES and text.startswith("cass."):
-                yield text, True
-                continue
+            case ast.Call(func=ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(text)), *_]):
+                found = [text]
             case _:
                 continue
         yield from ((text, id(node) in inside) for text in found)

@@ -3,6 +3,7 @@
 import http.server
 import json
 import os
+import pkgutil
 import pty
 import re
 import select
@@ -21,8 +22,9 @@ import pytest
 import cass
 from cass import config
 from cass.cli import PROGRAMS
-from cass.config import KNOWN, MODEL_LISTS, Options
+from cass.config import Options
 from cass.home import Home
+from cass.known import MODEL_LISTS, PROVIDERS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -39,7 +41,8 @@ exec "$VENV/bin/python" -I -m cass.cli {program} "$@"
 
 
 def test_every_program_is_in_bin_and_in_pyproject():
-    assert PYPROJECT["project"]["scripts"] == {name: f"cass.cli:{name.replace('-', '_')}" for name in PROGRAMS}
+    scripts = PYPROJECT["project"]["scripts"]
+    assert {name: pkgutil.resolve_name(place) for name, place in scripts.items()} == PROGRAMS
     assert {path.name for path in (ROOT / "bin").iterdir()} == set(PROGRAMS)
 
 
@@ -52,17 +55,21 @@ def test_a_program_in_bin_is_two_lines_that_hold_no_logic(program):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_tells_its_name_version_and_help(program):
-    command = ROOT / "bin" / program
-    said = subprocess.run([command, "--version"], capture_output=True, text=True, check=True).stdout
-    assert said.split() == [program, cass.__version__]
-    help = subprocess.run([command, "--help"], capture_output=True, text=True, check=True).stdout
-    assert f"Usage: {program} " in help
+def test_a_program_tells_its_help_under_its_own_name(program):
+    said = subprocess.run([ROOT / "bin" / program, "--help"], capture_output=True, text=True, check=True).stdout
+    assert said.startswith(f"Usage: {program} ")
+
+
+def test_the_version_is_that_of_the_package():
+    said = subprocess.run([ROOT / "bin/cass", "--version"], capture_output=True, text=True, check=True).stdout
+    assert said == f"cass {cass.__version__}\n"
 
 
 # ---- README ---------------------------------------------------------------------------------------------------------
 
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+(DEMONSTRATION,) = (block for block in BLOCKS if "kill -9" in block)
+SHORT = [block for block in BLOCKS if block != DEMONSTRATION]
 DRAWN = b"\x1b[?2004h"
 """What a terminal is told when the composer takes it."""
 
@@ -117,15 +124,25 @@ def reader(tmp_path: Path, model: str) -> Iterator[dict[str, str]]:
     (home / ".cass").mkdir(parents=True, mode=0o700)
     entries = [
         {"id": known.id, "kind": "openai-compatible", "base_url": f"{model}/{known.id}/v1", "api_key_env": known.key}
-        for known in KNOWN.values()
+        for known in PROVIDERS.values()
         if known.key
     ]
     (home / ".cass/providers.json").write_text(json.dumps({"providers": entries}))
     path = os.pathsep.join([str(home / ".local/bin"), str(ROOT / "bin"), str(ROOT / ".venv/bin"), os.environ["PATH"]])
     kept = {name: value for name, value in os.environ.items() if name in ("LANG", "PIP_CERT", "SSL_CERT_FILE")}
-    environ = kept | {"HOME": str(home), "PATH": path, "TERM": "xterm-256color"}
+    environ = kept | {"HOME": str(home), "PATH": path, "TERM": "xterm-256color", "MY_SERVER": f"{model}/v1"}
     yield environ
-    subprocess.run(["cass", "stop", "--all"], env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for chat in (home / ".cass/conversations").glob("*.jsonl"):
+        subprocess.run([ROOT / "bin/cass", "stop", chat.stem], env=environ, capture_output=True, check=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The directory that somebody follows the README in."""
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "hello.py").write_text("def main():\n    print('hello')\n")
+    return root
 
 
 def typed(block: str, cwd: Path, environ: dict[str, str]) -> tuple[int, str]:
@@ -135,7 +152,7 @@ def typed(block: str, cwd: Path, environ: dict[str, str]) -> tuple[int, str]:
         os.chdir(cwd)
         os.execvpe("bash", ["bash", "-euo", "pipefail", "-c", block], environ)
     shown, drawn = b"", 0
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 60
     try:
         while select.select([terminal], [], [], max(0.0, deadline - time.monotonic()))[0]:
             try:
@@ -152,20 +169,31 @@ def typed(block: str, cwd: Path, environ: dict[str, str]) -> tuple[int, str]:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode(errors="replace")
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.partition("\n")[0][:40])
-def test_a_shell_block_of_the_readme_works_as_it_stands(block, reader, tmp_path):
-    work = tmp_path / "work"
-    work.mkdir()
-    (work / "hello.py").write_text("def main():\n    print('hello')\n")
-    status, shown = typed(block, ROOT if "install ." in block else work, reader)
+@pytest.mark.parametrize("block", SHORT, ids=lambda block: block.partition("\n")[0][:40])
+def test_a_shell_block_of_the_readme_works_as_it_stands(block, reader, project):
+    status, shown = typed(block, ROOT if "install ." in block else project, reader)
     assert status == 0, shown
-    keys = set(re.findall(r"(?<=_API_KEY=)\S+", block))
+    keys = set(re.findall(r"(?<=_KEY=)\S+", block))
     assert {key.removeprefix("Bearer ") for _, key in Model.asked} == keys, shown
+
+
+def test_the_demonstration_in_the_readme_shows_who_allowed_what_and_what_was_interrupted(reader, project):
+    status, shown = typed(DEMONSTRATION, project, reader)
+    assert status == 0, shown
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    facts = [json.loads(line) for line in plain.splitlines() if line.startswith('{"type":')]
+    assert [(fact["type"], fact.get("decision"), fact.get("ok")) for fact in facts] == [
+        ("approval", "approved", None),
+        ("tool_result", None, False),
+    ]
+    assert "cass approve" in facts[0]["by"]
+    assert "interrupted" in facts[1]["content"]
+    assert "All is well." in shown
 
 
 @pytest.mark.parametrize("provider", ["fireworks", "openai", "anthropic", "gemini", "deepseek", "kimi"])
 def test_the_readme_shows_how_to_use_a_provider_and_where_its_models_are_listed(provider):
-    assert f"{KNOWN[provider].key}=" in "".join(BLOCKS)
+    assert f"{PROVIDERS[provider].key}=" in "".join(BLOCKS)
     assert MODEL_LISTS[provider] in README
 
 

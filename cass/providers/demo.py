@@ -161,8 +161,7 @@ def _report(result: ToolResult) -> str:
     """A result as a code block, shortened."""
     lines = result.content.rstrip().splitlines()
     more = [f"... and {len(lines) - SHOWN_LINES} lines more"] if len(lines) > SHOWN_LINES else []
-    fence = "`" * (2 + max((len(run) for run in re.findall("`+", result.content)), default=1))
-    fence = fence if len(fence) > 2 else "```"
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", result.content))])
     verb = "says" if result.ok else "failed"
     return "\n".join([f"{result.name} {verb}:", "", fence, *lines[:SHOWN_LINES], *more, fence])
 

@@ -5,6 +5,7 @@ happens to them on the way becomes a ProviderError.
 """
 
 import os
+import socket
 import ssl
 import sys
 import time
@@ -22,6 +23,7 @@ from cass import __version__  # noqa: E402
 from cass.config import Connection  # noqa: E402
 from cass.context import Request  # noqa: E402
 from cass.errors import ProviderError  # noqa: E402
+from cass.known import is_local  # noqa: E402
 from cass.providers import failures  # noqa: E402
 from cass.providers.sse import Decoder, Event  # noqa: E402
 from cass.records import Assistant, Delta  # noqa: E402
@@ -61,36 +63,49 @@ class Http:
         """Deltas as they come, then the message. Raises ProviderError."""
         url, headers, body = self._kind.build(self._connection, request)
         parser = self._kind.Parser(of, request.model)
+        answered = begun = False
         try:
             async with self._open().stream("POST", url, headers=headers, content=body) as response:
+                answered = True
                 if response.status_code != 200:
                     raise await self._refused(response, url)
                 async with aclosing(_events(response, self._connection.read_timeout_s)) as events:
                     async for some in events:
+                        begun = True
                         for delta in parser.feed(some) if isinstance(some, list) else parser.whole(some):
                             yield delta
                         if parser.failure is not None:
                             break
+                if not begun and "html" in response.headers.get("content-type", ""):
+                    raise ProviderError("the server sent a page, not an answer: is this the address of an API?")
             yield parser.finish()
         except ProviderError as e:
             e.message = self._without_key(e.message)
             e.url = self._shown(url)
             raise
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ImportError, ValueError, OSError) as e:
-            raise self._broken(e, url) from None
+        except (httpx.HTTPError, httpx.InvalidURL) as e:
+            message, transient = _words(e, url, self._connection.read_timeout_s, answered)
+            raise ProviderError(self._without_key(message), url=self._shown(url), transient=transient) from None
 
     async def aclose(self) -> None:
         if self._client is not None:
             await self._client.aclose()
 
     def _open(self) -> httpx.AsyncClient:
-        """The client, made when it is first needed."""
+        """The client, made when it is first needed. Raises ProviderError."""
         if self._client is None:
-            timeout = httpx.Timeout(self._connection.read_timeout_s, connect=CONNECT_TIMEOUT_S, pool=None)
-            # To read all the certificates costs 30 ms, and a plain connection needs none.
-            plain = self._connection.base_url.startswith("http://") and not _has_proxy()
-            headers = {"User-Agent": f"cass/{__version__}", "Accept-Encoding": "identity"}
-            self._client = httpx.AsyncClient(timeout=timeout, verify=not plain, headers=headers)
+            plain = self._connection.base_url.startswith("http://")
+            here = plain and is_local(self._connection.base_url)
+            try:
+                self._client = httpx.AsyncClient(
+                    timeout=httpx.Timeout(self._connection.read_timeout_s, connect=CONNECT_TIMEOUT_S, pool=None),
+                    # To read all the certificates costs 30 ms, and a plain connection needs none.
+                    verify=not plain or (_has_proxy() and not here),
+                    trust_env=not here,  # no proxy can reach the loopback of this machine
+                    headers={"User-Agent": f"cass/{__version__}", "Accept-Encoding": "identity"},
+                )
+            except (ImportError, ValueError, OSError) as e:  # SOCKS without its package, a wrong proxy or SSL_CERT_FILE
+                raise ProviderError(f"no connection can be made: {e}") from e
         return self._client
 
     async def _refused(self, response: httpx.Response, url: str) -> ProviderError:
@@ -105,10 +120,6 @@ class Http:
         if self._connection.api_key_env:
             return self._connection.api_key_env
         return "providers.json" if self._connection.api_key else None
-
-    def _broken(self, error: Exception, url: str) -> ProviderError:
-        message, transient = _words(error, url, self._connection.read_timeout_s)
-        return ProviderError(self._without_key(message), url=self._shown(url), transient=transient)
 
     def _without_key(self, text: str) -> str:
         key = self._connection.api_key
@@ -152,7 +163,7 @@ async def _events(response: httpx.Response, read_timeout_s: float) -> AsyncGener
         yield last
 
 
-def _words(error: Exception, url: str, read_timeout_s: float) -> tuple[str, bool]:
+def _words(error: Exception, url: str, read_timeout_s: float, answered: bool) -> tuple[str, bool]:
     """What happened to a connection, for a person; and whether it may go better the next time."""
     host = urlsplit(url).hostname
     match error:
@@ -163,11 +174,11 @@ def _words(error: Exception, url: str, read_timeout_s: float) -> tuple[str, bool
         case httpx.ConnectError():
             return _why_not_connected(error, host or "")
         case httpx.RemoteProtocolError() | httpx.ReadError() | httpx.WriteError() | httpx.WriteTimeout():
-            return "the answer was cut off: the connection broke in its middle", True
+            if answered:
+                return "the answer was cut off: the connection broke in its middle", True
+            return f"{host} closed the connection without an answer", True
         case httpx.ProxyError():
             return f"the proxy refused: {error}", False
-        case ImportError():  # httpx names the package that it misses
-            return f"the proxy is not supported: {error}", False
         case _:
             return f"the request cannot be sent: {error}", False
 
@@ -179,8 +190,8 @@ def _why_not_connected(error: BaseException, host: str) -> tuple[str, bool]:
             return f"the certificate of {host} is not trusted: {cause.verify_message}", False
         if isinstance(cause, ssl.SSLError) or "SSL" in text:
             return f"no secure connection to {host}: {text}", False
-        if isinstance(cause, OSError) and cause.errno and "Name or service" in text:
-            return f"the name {host} is not known", True
+        if isinstance(cause, socket.gaierror):
+            return f"the name {host} is not known: {cause.strerror}", True
         if isinstance(cause, ConnectionRefusedError):
             return f"{host} refused the connection: is the server running?", True
     return f"no connection to {host}: {error}", True

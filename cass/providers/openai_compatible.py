@@ -6,7 +6,6 @@ is taken here is in the recorded streams of ``tests/wire`` or in a named test.
 Source: https://platform.openai.com/docs/api-reference/chat
 """
 
-import itertools
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +20,7 @@ from cass.records import Assistant, Delta, ToolCall, ToolResult, Usage, User, du
 
 KIND = "openai-compatible"
 _PATH = "/chat/completions"
+_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 # ---- request --------------------------------------------------------------------------------------------------------
@@ -46,10 +46,12 @@ def build(connection: Connection, request: Request) -> tuple[str, dict[str, str]
         body["tools"] = [{"type": "function", "function": tool} for tool in request.tools]
     system = [{"role": "system", "content": request.system}] if request.system else []
     body["messages"] = system + [_message(message, connection, request.model) for message in request.messages]
-    body[connection.max_tokens_field] = request.max_tokens
+    body[connection.quirks.max_tokens_field] = request.max_tokens
     if request.effort:
         body["reasoning_effort"] = request.effort
-    body |= {"stream": True, "stream_options": {"include_usage": True}}
+    body["stream"] = True
+    if not connection.quirks.counts_unasked:
+        body["stream_options"] = {"include_usage": True}
     return url(connection.base_url), headers, dump(body)
 
 
@@ -65,8 +67,11 @@ def _message(message: Message, connection: Connection, model: str) -> dict[str, 
 
 def _assistant(message: Assistant, connection: Connection, same_model: bool) -> dict[str, Any]:
     said: dict[str, Any] = {"role": "assistant", "content": message.content or None}
-    if connection.echo_reasoning and same_model and message.reasoning:
-        said["reasoning_content"] = message.reasoning
+    field = connection.quirks.reasoning_field
+    if field == "reasoning_content":
+        said[field] = message.reasoning or ""  # who wants it wants it in every answer
+    elif field and message.reasoning:
+        said[field] = message.reasoning
     if message.tool_calls:
         extras = message.raw["blocks"] if same_model and message.raw and message.raw.get("kind") == KIND else []
         said["tool_calls"] = [_call(call, extras) for call in message.tool_calls]
@@ -74,9 +79,12 @@ def _assistant(message: Assistant, connection: Connection, same_model: bool) -> 
 
 
 def _call(call: ToolCall, extras: list[dict[str, Any]]) -> dict[str, Any]:
-    """A call as it came. Arguments that were no JSON go back as none: servers parse them, and refuse the request."""
-    arguments = dump(call.arguments).decode()
-    made = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    """A call as it came, but for what would make servers refuse every later request.
+
+    That is a name that no tool can have, and arguments that were no JSON, which go back as none.
+    """
+    function = {"name": _NO_NAME.sub("_", call.name)[:64] or "_", "arguments": dump(call.arguments).decode()}
+    made: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
     for extra in extras:
         if extra.get("id") == call.id:
             made["extra_content"] = extra["extra_content"]
@@ -130,30 +138,28 @@ class Parser:
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._calls: list[_Call] = []
+        self._deltas: list[Delta] = []
+        """Those of the events being fed."""
+        self._texts: list[str] | None = None
+        self._said = 0
+        """How many of the last of `_texts`, which is text or reasoning, no delta has told yet."""
 
     def feed(self, events: list[Event]) -> list[Delta]:
         """Deltas of these events, neighbours of one sort made one, up to an error among them: `failure` then."""
-        deltas: list[Delta] = []
         for event in events:
-            if self.failure is None and event.data.strip():
-                deltas += self._event(event)
-        return _joined(deltas)
-
-    def _event(self, event: Event) -> list[Delta]:
-        if event.data.strip() == b"[DONE]":
-            self.done = True
-            return []
-        try:
-            chunk = _json(event)
-        except ProviderError as e:
-            self.failure = e
-            return []
-        return self._chunk(chunk) if isinstance(chunk, dict) else []
+            if self.failure is None and event.data:
+                self._event(event)
+        self._speak()
+        deltas, self._deltas = self._deltas, []
+        return deltas
 
     def whole(self, body: bytes) -> list[Delta]:
         """Deltas of an answer that came as one JSON body, although a stream was asked for."""
         deltas = self.feed([Event(body)])
-        self.done = self.done or bool(deltas)
+        if deltas:
+            self.done = True
+        elif self.failure is None and self.finish_reason is None:
+            self.failure = failures.in_stream(load(body))
         return deltas
 
     def finish(self) -> Assistant:
@@ -185,50 +191,52 @@ class Parser:
 
     # ---- chunks
 
-    def _chunk(self, chunk: dict[str, Any]) -> list[Delta]:
-        self._count(chunk)
-        deltas: list[Delta] = []
-        for choice in chunk.get("choices") or ():
-            if isinstance(choice, dict) and choice.get("index") in (0, None):
-                deltas += self._choice(choice)
+    def _event(self, event: Event) -> None:
+        if event.data.strip() == b"[DONE]":
+            self.done = True
+            return
+        try:
+            chunk = _json(event)
+        except ProviderError as e:
+            self.failure = e
+            return
+        if isinstance(chunk, dict):
+            self._chunk(chunk)
+
+    def _chunk(self, chunk: dict[str, Any]) -> None:
+        choices = _objects(chunk.get("choices"))
+        for choice in choices:
+            if not choice.get("index"):
+                self._choice(choice)
+        for place in (chunk, _object(chunk.get("x_groq")), *choices):
+            if isinstance(place.get("usage"), dict):
+                said = {key: value for key, value in place["usage"].items() if value is not None}
+                self.usage = (self.usage or {}) | said
         if chunk.get("error"):
             self.failure = failures.in_stream(chunk["error"])
-        return deltas
 
-    def _count(self, chunk: dict[str, Any]) -> None:
-        """Take usage from wherever it stands; null values and missing ones leave what was said before."""
-        places = [chunk, chunk.get("x_groq"), *(chunk.get("choices") or ())]
-        for place in places:
-            found = place.get("usage") if isinstance(place, dict) else None
-            if isinstance(found, dict):
-                self.usage = (self.usage or {}) | {key: value for key, value in found.items() if value is not None}
-
-    def _choice(self, choice: dict[str, Any]) -> list[Delta]:
+    def _choice(self, choice: dict[str, Any]) -> None:
         if choice.get("finish_reason"):
             self.finish_reason = str(choice["finish_reason"])
-        deltas = self._delta(choice.get("delta") or {})
-        if isinstance(choice.get("message"), dict):
-            deltas += self._message(choice["message"])
-        return deltas
+        delta, message = choice.get("delta"), choice.get("message")
+        if isinstance(delta, dict):
+            self._delta(delta)
+        if isinstance(message, dict):
+            self._message(message)
 
-    def _delta(self, delta: dict[str, Any]) -> list[Delta]:
+    def _delta(self, delta: dict[str, Any]) -> None:
         text, thought = _parts(delta.get("content"))
         # Some servers send the same thought under two names.
         thought = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning")) or thought
         text = text or _text(delta.get("refusal"))
-        deltas: list[Delta] = []
         if thought:
-            self._reasoning.append(thought)
-            deltas.append(Delta(of=self.of, reasoning=thought))
+            self._say(self._reasoning, thought)
         if text:
-            self._text.append(text)
-            deltas.append(Delta(of=self.of, text=text))
-        for call in delta.get("tool_calls") or ():
-            if isinstance(call, dict):
-                deltas += self._tool_call(call)
-        return deltas
+            self._say(self._text, text)
+        for call in _objects(delta.get("tool_calls")):
+            self._tool_call(call)
 
-    def _message(self, message: dict[str, Any]) -> list[Delta]:
+    def _message(self, message: dict[str, Any]) -> None:
         """A whole message, alone or after its own deltas: only what did not come before counts."""
         rest = dict(message)
         if self._text:
@@ -237,29 +245,44 @@ class Parser:
             rest["reasoning_content"] = rest["reasoning"] = None
         if self._calls:
             rest["tool_calls"] = None
-        return self._delta(rest)
+        self._delta(rest)
+
+    def _say(self, texts: list[str], text: str) -> None:
+        """Add to the text or to the reasoning; what is of one sort is told as one delta."""
+        if self._texts is not texts:
+            self._speak()
+            self._texts = texts
+        texts.append(text)
+        self._said += 1
+
+    def _speak(self) -> None:
+        if self._said and self._texts is not None:
+            text = "".join(self._texts[-self._said :])
+            thinks = self._texts is self._reasoning
+            self._deltas.append(Delta(of=self.of, reasoning=text) if thinks else Delta(of=self.of, text=text))
+        self._said = 0
+
+    def _call_delta(self, tool_call: dict[str, Any]) -> None:
+        self._speak()
+        self._deltas.append(Delta(of=self.of, tool_call=tool_call))
 
     # ---- tool calls
 
-    def _tool_call(self, piece: dict[str, Any]) -> list[Delta]:
-        said = piece.get("function")
-        function = said if isinstance(said, dict) else {}
+    def _tool_call(self, piece: dict[str, Any]) -> None:
+        function = _object(piece.get("function"))
         name, arguments = _text(function.get("name")), function.get("arguments")
         text = arguments if isinstance(arguments, str) else "" if arguments is None else dump(arguments).decode()
-        call = self._meant(piece, name)
-        if call is None:
-            call = self._new(piece)
-        if name and name != call.name and not call.told:
-            call.name += name
+        call = self._meant(piece, name) or self._new(piece)
         call.pieces.append(text)
         call.extra = piece.get("extra_content") or call.extra
         if call.told:
-            return [Delta(of=self.of, tool_call={"index": call.number, "arguments": text})] if text else []
-        if not call.name:
-            return []
-        call.told = True
-        told = {"index": call.number, "id": call.id, "name": call.name, "arguments": call.text}
-        return [Delta(of=self.of, tool_call=told)]
+            if text:
+                self._call_delta({"index": call.number, "arguments": text})
+            return
+        call.name = name
+        if name:
+            call.told = True
+            self._call_delta({"index": call.number, "id": call.id, "name": name, "arguments": call.text})
 
     def _meant(self, piece: dict[str, Any], name: str) -> _Call | None:
         """The call that `piece` goes on with; None: it begins one.
@@ -272,8 +295,8 @@ class Parser:
             if same:
                 return None if name and index is not None and index != same[-1].index else same[-1]
         at = [call for call in self._calls if index is not None and call.index == index]
-        if not name:  # the head of a call names it: this is a tail
-            return _last(at or self._calls)
+        if not name:  # the head of a call names it: this is a tail, unless it brings an id and an index of its own
+            return _last(at) if at or (id and index is not None) else _last(self._calls)
         if id:
             return at[-1] if at and not at[-1].told else None
         last = _last(self._calls if index is None else at)
@@ -294,23 +317,6 @@ def _last(calls: list[_Call]) -> _Call | None:
     return calls[-1] if calls else None
 
 
-def _joined(deltas: list[Delta]) -> list[Delta]:
-    """`deltas` with neighbouring texts, and neighbouring reasoning, made one: a network chunk may hold many."""
-    joined: list[Delta] = []
-    for sort, run in itertools.groupby(deltas, _sort):
-        if sort == "text":
-            joined.append(Delta(of=deltas[0].of, text="".join(delta.text or "" for delta in run)))
-        elif sort == "reasoning":
-            joined.append(Delta(of=deltas[0].of, reasoning="".join(delta.reasoning or "" for delta in run)))
-        else:
-            joined += run
-    return joined
-
-
-def _sort(delta: Delta) -> str:
-    return "text" if delta.text is not None else "reasoning" if delta.reasoning is not None else "tool_call"
-
-
 def _finished(call: _Call) -> ToolCall:
     """The call with its arguments parsed; text that is no JSON object is kept as it came."""
     text = call.text
@@ -319,7 +325,7 @@ def _finished(call: _Call) -> ToolCall:
     value = _value(text)
     if isinstance(value, str):
         value = _value(value)  # encoded twice
-    if isinstance(value, dict):
+    if isinstance(value, dict) and _can_go_back(value):
         return ToolCall(call.id, call.name, value)
     return ToolCall(call.id, call.name, arguments_raw=text)
 
@@ -329,6 +335,13 @@ def _value(text: str) -> Any:
         return load(text)
     except ValueError:
         return None
+
+
+def _can_go_back(value: dict[str, Any]) -> bool:
+    try:
+        return bool(dump(value))
+    except (RecursionError, ValueError):  # nested deeper than can be written
+        return False
 
 
 def _is_whole(text: str) -> bool:
@@ -353,24 +366,32 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
 def _parts(content: Any) -> tuple[str, str]:
     """Text and thought of a content, which is a string or a list of parts."""
     if not isinstance(content, list):
         return _text(content), ""
     text = thought = ""
-    for part in content:
-        if isinstance(part, dict) and part.get("type") == "thinking":
+    for part in _objects(content):
+        if part.get("type") == "thinking":
             inner = part.get("thinking")
-            thought += _text(inner) or "".join(_text(p.get("text")) for p in inner or () if isinstance(p, dict))
-        elif isinstance(part, dict):
+            thought += _text(inner) or "".join(_text(piece.get("text")) for piece in _objects(inner))
+        else:
             text += _text(part.get("text"))
     return text, thought
 
 
 def usage(said: dict[str, Any]) -> Usage:
     """Usage in our words; details stand in sub-objects, or beside the sums under names of the provider's own."""
-    prompt = said.get("prompt_tokens_details") or {}
-    completion = said.get("completion_tokens_details") or {}
+    prompt = _object(said.get("prompt_tokens_details"))
+    completion = _object(said.get("completion_tokens_details"))
     cached = (prompt.get("cached_tokens"), said.get("prompt_cache_hit_tokens"), said.get("cache_read_input_tokens"))
     written = (prompt.get("cache_write_tokens"), said.get("cache_creation_input_tokens"))
     return Usage(
@@ -384,4 +405,4 @@ def usage(said: dict[str, Any]) -> Usage:
 
 def _first(*values: Any) -> int:
     """The first that is a count other than 0; else 0."""
-    return next((value for value in values if isinstance(value, int) and value > 0), 0)
+    return next((int(value) for value in values if isinstance(value, (int, float)) and 0 < value < 1 << 53), 0)

@@ -3,13 +3,12 @@
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _BOM = b"\xef\xbb\xbf"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One event."""
 
     data: bytes
@@ -31,6 +30,8 @@ class Decoder:
 
     def feed(self, chunk: bytes) -> list[Event]:
         """The events that `chunk` completes."""
+        if not self._begun:
+            chunk = self._start(chunk)
         if self._after_cr and chunk.startswith(b"\n"):
             chunk = chunk[1:]
             self._after_cr = False
@@ -39,35 +40,41 @@ class Decoder:
         self._after_cr = chunk.endswith(b"\r")
         if b"\r" in chunk:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        first, *others = chunk.split(b"\n")
-        self._line.append(first)
-        if not others:
+        lines = chunk.split(b"\n")
+        if len(lines) == 1:
+            self._line.append(chunk)
             return []
-        lines = [b"".join(self._line), *others[:-1]]
-        self._line = [others[-1]]
-        return [event for line in lines if (event := self._take(line)) is not None]
+        if self._line:
+            lines[0] = b"".join([*self._line, lines[0]])
+        rest = lines.pop()
+        self._line = [rest] if rest else []
+        return self._events(lines)
+
+    def _start(self, chunk: bytes) -> bytes:
+        """The beginning of a stream, once it is long enough to show that no byte order mark stands there."""
+        begin = b"".join([*self._line, chunk])
+        self._line = []
+        if len(begin) < len(_BOM) and _BOM.startswith(begin):
+            self._line = [begin] if begin else []
+            return b""
+        self._begun = True
+        return begin.removeprefix(_BOM)
 
     def end(self) -> list[Event]:
         """The event that the end of the stream completes: the last one may lack its empty line, or its line end."""
         lines = [b"".join(self._line), b""]
         self._line = []
-        return [event for line in lines if (event := self._take(line)) is not None]
+        return self._events(lines)
 
-    def _take(self, line: bytes) -> Event | None:
-        if not self._begun:
-            self._begun = True
-            line = line.removeprefix(_BOM)
-        if not line:
-            return self._dispatch()
-        field, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if field == b"data":
-            self._data.append(value)
-        elif field == b"event":
-            self._name = value
-        return None
-
-    def _dispatch(self) -> Event | None:
-        data, name = b"\n".join(self._data), self._name
-        self._data, self._name = [], b""
-        return Event(data, name) if data else None
+    def _events(self, lines: list[bytes]) -> list[Event]:
+        events = []
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._data.append(line[6:] if line[5:6] == b" " else line[5:])
+            elif not line:
+                if any(self._data):
+                    events.append(Event(b"\n".join(self._data), self._name))
+                self._data, self._name = [], b""
+            elif line.startswith(b"event:"):
+                self._name = line[6:].removeprefix(b" ")
+        return events

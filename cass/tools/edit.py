@@ -1,14 +1,15 @@
 """The tool edit: exact replacements in one file, all of them or none.
 
-Everything happens on bytes, so that what is not spoken of stays as it is: other encodings, line ends, a byte order mark.
-A line break in an old text matches the file's own, and the new text then gets the same.
+Everything happens on bytes, so that what is not spoken of stays as it is: other encodings, line ends, a byte order
+mark. A line break in an old text matches the file's own, and the new text then gets the same.
 """
 
 import codecs
 import difflib
+import itertools
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,7 +79,7 @@ def _edit(item: Any, number: int, given: Given) -> Edit:
     return Edit(old, new, one.boolean("replace_all"))
 
 
-async def run(arguments: Arguments, place: Place) -> AsyncIterator[str | Outcome]:
+async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
     path, edits = _parse(arguments)
     path = reach(path, place, write=True).path
     fd = open_file(path, place)
@@ -142,7 +143,7 @@ def find(data: bytes, edits: list[Edit], name: str) -> list[Change]:
             spans = list(_apart(spans))
             changes += [Change(a, b, _with_line_ends(edit, data, a, b), number) for a, b in spans]
     changes.sort(key=lambda change: (change.start, change.end))
-    for one, other in zip(changes, changes[1:], strict=False):
+    for one, other in itertools.pairwise(changes):
         if other.start < one.end:
             line = data.count(b"\n", 0, other.start) + 1
             faults.append(f"edits {one.number} and {other.number} overlap at line {line}; join them into one")

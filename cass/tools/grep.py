@@ -1,18 +1,18 @@
 """The tool grep: `cass.search` as a process, so that cancelling the call ends the search at once."""
 
-import asyncio
 import codecs
-import contextlib
 import json
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from cass.access import Action
 from cass.errors import ToolError
 from cass.tools.arguments import Given
-from cass.tools.paths import Place, failure, reach, shown
+from cass.tools.child import Child
+from cass.tools.paths import Place, failure, named, reach
 from cass.tools.tool import Arguments, Outcome, Tool
 
 MATCHES = 100
@@ -22,7 +22,10 @@ CONTEXT_LIMIT = 20
 TIME_LIMIT_S = 60
 """A regular expression can be lost in one line for years."""
 
-# Without `site` and with nothing but the directory of this package, the child starts in about 20 ms.
+BAD_QUERY = 2
+"""Exit status of `cass.search`."""
+
+# Without `site` and with nothing but the directory of this package, the child starts in about 10 ms.
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from cass.search import main; main()"
 _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -49,61 +52,55 @@ def _parse(arguments: Arguments) -> dict[str, Any]:
     }
 
 
-async def run(arguments: Arguments, place: Place) -> AsyncIterator[str | Outcome]:
+async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
     asked = _parse(arguments)
     paths = [reach(path, place).path for path in asked["paths"]]
     missing = [path for path in paths if not os.path.lexists(path)]
     errors = [str(failure("search", path, place, FileNotFoundError(2, ""))) for path in missing]
     if len(missing) == len(paths):
         raise ToolError("\n".join(errors))
-    asked["paths"] = [(path, shown(path, place)) for path in paths if path not in missing]
+    asked["paths"] = [(path, named(path, place)) for path in paths if path not in missing]
     asked["closed"] = str(place.home)
     parts = [error + "\n" for error in errors]
-    async for piece in _output(asked, place):
-        parts.append(piece)
-        yield piece
+    try:
+        async with aclosing(_output(asked, place)) as pieces:
+            async for piece in pieces:
+                parts.append(piece)
+                yield piece
+    except _Failed as e:
+        what = "bad query" if e.status == BAD_QUERY else f"failed with exit status {e.status}"
+        raise ToolError(f"grep: {what}: {''.join(parts).strip()[-500:]}") from e
     yield Outcome("".join(parts).rstrip("\n"))
 
 
-async def _output(asked: dict[str, Any], place: Place) -> AsyncIterator[str]:
-    """Yield what the search writes. Raises ToolError; ends the process whenever it is left."""
-    child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-I", "-S", "-X", "utf8", "-c", _START, _PACKAGES),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=place.environ,
-        start_new_session=True,
-    )
-    assert child.stdin
-    assert child.stdout
-    assert child.stderr
+async def _output(asked: dict[str, Any], place: Place) -> AsyncGenerator[str, None]:
+    """Yield what the search writes. Raises ToolError."""
+    command = (sys.executable, "-I", "-S", "-X", "utf8", "-W", "ignore", "-c", _START, _PACKAGES, json.dumps(asked))
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    child = await Child.start(command, place)
     try:
-        child.stdin.write(json.dumps(asked).encode())
-        child.stdin.close()
-        async with asyncio.timeout(TIME_LIMIT_S):
-            while piece := await child.stdout.read(65_536):
+        async with aclosing(child.output(TIME_LIMIT_S)) as pieces:
+            async for piece in pieces:
                 yield decoder.decode(piece)
-            problem = (await child.stderr.read()).decode("utf-8", "replace")
-            status = await child.wait()
-    except TimeoutError:
-        yield f"[stopped after {TIME_LIMIT_S} s: narrow the query or the paths]"
-        return
     finally:
-        if child.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                child.kill()
-    if status == 2:
-        raise ToolError(f"grep: bad query: {problem}")
-    if status:
-        raise ToolError(f"grep failed: {problem.strip()[-500:] or f'exit status {status}'}")
+        await child.close()
+    if child.timed_out:
+        yield f"[stopped after {TIME_LIMIT_S} s: narrow the query or the paths]"
+    elif child.status:
+        raise _Failed(child.status)
+
+
+class _Failed(Exception):
+    """The search ended with `status`; what it wrote says why."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 TOOL = Tool(
     "grep",
-    "Search files and directories for a literal or Python regex.",
+    "Search files and directories (default .) line by line for a literal, or a Python regex. Skips what git ignores.",
     {
         "type": "object",
         "properties": {

@@ -2,12 +2,13 @@
 
 import os
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from cass.access import Action
 from cass.errors import ToolError
+from cass.names import quoted
 from cass.tools.arguments import Given
-from cass.tools.paths import Place, failure, quoted, reach, shown
+from cass.tools.paths import Place, failure, reach, shown
 from cass.tools.tool import Arguments, Outcome, Tool
 from cass.walk import DIRECTORY, descend, kind
 
@@ -23,7 +24,7 @@ def _path(arguments: Arguments) -> str:
     return Given("ls", arguments, ("path",)).path("path", ".")
 
 
-async def run(arguments: Arguments, place: Place) -> AsyncIterator[str | Outcome]:
+async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
     yield Outcome(_listing(reach(_path(arguments), place).path, place))
 
 
@@ -70,7 +71,7 @@ def _not_a_directory(path: str, place: Place, error: OSError) -> ToolError:
 
 TOOL = Tool(
     "ls",
-    "List a directory: dirs end in /, files with bytes.",
+    "List a directory: dirs end in /, files show bytes.",
     {"type": "object", "properties": {"path": {"type": "string"}}},
     action,
     run,

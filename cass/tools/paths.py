@@ -15,6 +15,7 @@ from pathlib import Path
 
 from cass.access import Reach
 from cass.errors import ToolError
+from cass.names import quoted, unquoted
 from cass.walk import descend, kind
 
 NAMES_SEARCHED = 5_000
@@ -49,7 +50,8 @@ class Place:
 def reach(text: str, place: Place, write: bool = False) -> Reach:
     """What the path `text` touches: relative to the workspace, ``~`` expanded, every link and ``..`` resolved.
 
-    The answer is the same for the whole call, whatever happens on the disk meanwhile.
+    The answer is the same for the whole call, whatever happens on the disk meanwhile. Raises ToolError for a path that
+    changes while it is resolved.
     """
     key = (text, write)
     if key not in place.decided:
@@ -58,7 +60,10 @@ def reach(text: str, place: Place, write: bool = False) -> Reach:
 
 
 def _reach(text: str, place: Place, write: bool) -> Reach:
-    path = os.path.realpath(os.path.join(place.root, os.path.expanduser(unquoted(text))))
+    try:
+        path = os.path.realpath(os.path.join(place.root, os.path.expanduser(unquoted(text))))
+    except OSError as e:  # a link that was there for `lstat` is gone for `readlink`
+        raise ToolError(f"{text} changed while it was looked at; try again") from e
     home = os.path.realpath(place.home)
     own = _is_below(path, home) or _has_ancestor(path, home)
     readable = not write and _is_below(path, os.path.join(home, "docs"))
@@ -98,39 +103,17 @@ def _is_guarded(path: str) -> bool:
     return parts[-1] in _GUARDED_FILES or not _GUARDED_DIRECTORIES.isdisjoint(parts)
 
 
-# ---- names as text --------------------------------------------------------------------------------------------------
-
-_ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
-_ESCAPED = re.compile(rb'\\([0-7]{3}|[abtnvfr"\\])')
-
-
-def quoted(name: str) -> str:
-    """`name` as a model and a terminal can hold it: itself, or as git writes it, ``"caf\\351"``, which `unquoted` reads."""
-    if name.isprintable() and not name.startswith('"') and not any("\ud800" <= c <= "\udfff" for c in name):
-        return name
-    letters = {value: f"\\{letter}" for letter, value in _ESCAPES.items()}
-    return '"' + "".join(letters.get(b) or (chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in os.fsencode(name)) + '"'
-
-
-def unquoted(text: str) -> str:
-    """The name that `quoted` made `text` of."""
-    if len(text) < 2 or not text.startswith('"') or not text.endswith('"'):
-        return text
-    raw = text[1:-1].encode("utf-8", "surrogateescape")
-
-    def byte(found: re.Match[bytes]) -> bytes:
-        code = found[1].decode()
-        return bytes([_ESCAPES[code] if code in _ESCAPES else int(code, 8) & 255])
-
-    return os.fsdecode(_ESCAPED.sub(byte, raw))
-
-
-def shown(path: str, place: Place) -> str:
-    """An absolute path as results name it: relative inside the workspace."""
+def named(path: str, place: Place) -> str:
+    """An absolute path as it is called in the workspace: relative if it is inside."""
     root = str(place.root)
     if path == root:
         return "."
-    return quoted(path.removeprefix(root.rstrip("/") + "/") if _is_below(path, root) else path)
+    return path.removeprefix(root.rstrip("/") + "/") if _is_below(path, root) else path
+
+
+def shown(path: str, place: Place) -> str:
+    """The same as results and errors write it."""
+    return quoted(named(path, place))
 
 
 # ---- opening --------------------------------------------------------------------------------------------------------
@@ -169,7 +152,7 @@ def failure(verb: str, path: str, place: Place, error: OSError) -> ToolError:
     match error.errno:
         case errno.ENOENT:
             return ToolError(f"{what} does not exist{_instead(path, place)}")
-        case errno.ENOTDIR | errno.ELOOP if not os.path.lexists(path) or error.errno == errno.ELOOP:
+        case errno.ENOTDIR | errno.ELOOP:
             return ToolError(f"cannot {verb} {what}: a part of the path is a file or became a link; look with ls")
         case errno.ENXIO | errno.EOPNOTSUPP:
             return ToolError(f"{what} is not a regular file (socket)")

@@ -8,7 +8,7 @@ import codecs
 import hashlib
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 from cass.access import Action
@@ -25,6 +25,10 @@ CHARACTERS = 90_000
 """All files of a call together: under the 100,000 that a result may have, so that nothing is cut out of its middle."""
 WHOLE_BYTES = 64 << 20
 """Read to the end, hashed and counted, in about 0.1 s."""
+LINE_BYTES = 4 * LINE_CHARACTERS
+"""Held of a line, however long: so many characters fit in."""
+LEAST_ROOM = 1_000
+"""Characters left in a result below which another file is not begun."""
 BLOCK_BYTES = 1 << 20
 SNIFF_BYTES = 8_192
 """A NUL in so many first bytes makes a file binary, as for git."""
@@ -81,7 +85,7 @@ def _range(lines: object, given: Given) -> tuple[int, int | None]:
     return first, last
 
 
-async def run(arguments: Arguments, place: Place) -> AsyncIterator[str | Outcome]:
+async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
     wanted, parts, seen, left, failed = _wanted(arguments), [], {}, CHARACTERS, 0
     for path, first, last in wanted:
         try:
@@ -101,7 +105,7 @@ async def run(arguments: Arguments, place: Place) -> AsyncIterator[str | Outcome
 
 def _file(path: str, first: int, last: int | None, left: int, place: Place) -> tuple[str, str | None]:
     """The part of a result about one file, and the hash of the whole file if it was read whole."""
-    if left <= 0:
+    if left < LEAST_ROOM:
         return f"{shown(path, place)}: not read, the result is full; read it in another call", None
     fd = open_file(path, place)
     try:
@@ -126,9 +130,8 @@ def _file(path: str, first: int, last: int | None, left: int, place: Place) -> t
 def _numbered(text: "Text", first: int, stop: int, left: int) -> tuple[list[str], bool]:
     """The lines from `first` to `stop`, as ``cat -n`` numbers them, and whether they had to end early."""
     lines: list[str] = []
-    for number, line in text.lines(first, stop):
-        if len(line) > LINE_CHARACTERS:
-            line = f"{line[:LINE_CHARACTERS]} [{len(line) - LINE_CHARACTERS:,} more characters in this line; grep shows parts]"
+    for number, raw, dropped in text.lines(first, stop):
+        line = text.shown(number, raw, dropped)
         left -= len(line) + 8
         if left < 0 and lines:
             text.stop()
@@ -172,35 +175,52 @@ class Text:
         """No more lines are wanted; what is left is only counted."""
         self._stopped = True
 
-    def lines(self, first: int, last: int) -> Iterator[tuple[int, str]]:
-        """The numbered lines from `first` to `last` without their ends; reads on to the end of a file not too large."""
-        rest, wanted = b"", True
-        for block in self._blocks():
-            wanted = wanted and not self._stopped and self.count < last
-            if not wanted:
-                self.count += block.count(b"\n")
-                rest = block[-1:]
-                if self._size > WHOLE_BYTES:
-                    return
-                continue
-            *whole, rest = (rest + block).split(b"\n")
-            for line in whole:
-                self.count += 1
-                if first <= self.count <= last and not self._stopped:
-                    yield self.count, self._decode(line)
-        if rest and not (not wanted and rest == b"\n"):
-            self.count += 1
-            if wanted and first <= self.count <= last and not self._stopped:
-                yield self.count, self._decode(rest)
+    def lines(self, first: int, last: int) -> Iterator[tuple[int, bytes, int]]:
+        """Yield lines `first` to `last`: number, bytes without the end (`LINE_BYTES` at most), how many were dropped.
 
-    def _decode(self, line: bytes) -> str:
+        Then reads on to the end of a file that is not too large.
+        """
+        line, dropped, is_ended = b"", 0, True
+        for block in self._blocks():
+            is_ended = block.endswith(b"\n")
+            ends = block.count(b"\n")
+            is_past = self._stopped or self.count >= last
+            if is_past and self._size > WHOLE_BYTES:
+                return
+            if is_past or self.count + ends + 1 < first:
+                self.count += ends
+                continue
+            for number, piece in enumerate(block.split(b"\n")):
+                if number:  # a line end stands before it
+                    self.count += 1
+                    if first <= self.count <= last and not self._stopped:
+                        yield self.count, line, dropped
+                    line, dropped = b"", 0
+                line += piece
+                dropped += len(line[LINE_BYTES:])
+                line = line[:LINE_BYTES]
+        if not is_ended:
+            self.count += 1
+            if first <= self.count <= last and not self._stopped:
+                yield self.count, line, dropped
+
+    def shown(self, number: int, line: bytes, dropped: int) -> str:
+        """A line as text; of a long one the beginning, and how much is left out."""
         if line.endswith(b"\r"):
             line = line[:-1]
             self._note("CRLF line ends")
-        if self.count == 1:
+        if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
+        text = self._decode(line, whole=not dropped)
+        if len(text) <= LINE_CHARACTERS and not dropped:
+            return text
+        left_out = dropped + len(line) - len(text[:LINE_CHARACTERS].encode())
+        return f"{text[:LINE_CHARACTERS]} [{left_out:,} more bytes in this line; grep shows parts]"
+
+    def _decode(self, line: bytes, whole: bool) -> str:
         try:
-            return line.decode()
+            # A cut line may end within a character, which is no fault of the file.
+            return codecs.getincrementaldecoder("utf-8")().decode(line, whole)
         except UnicodeDecodeError:
             self._note(r"not UTF-8, other bytes shown as \xNN")
             return line.decode("utf-8", "backslashreplace")
@@ -233,7 +253,7 @@ class Text:
 
 TOOL = Tool(
     "read",
-    "Read files with line numbers; batch several in one call.",
+    "Read files with line numbers, 2000 lines each unless lines is given. Batch files in one call.",
     {
         "type": "object",
         "properties": {
@@ -241,7 +261,10 @@ TOOL = Tool(
                 "type": "array",
                 "items": {
                     "type": "object",
-                    "properties": {"path": {"type": "string"}, "lines": {"type": "string", "description": "35-60, 35-, -60"}},
+                    "properties": {
+                        "path": {"type": "string"},
+                        "lines": {"type": "string", "description": "35-60, 35-, -60"},
+                    },
                     "required": ["path"],
                 },
             }

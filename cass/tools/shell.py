@@ -1,30 +1,21 @@
-"""The tool shell: one command of bash, in its own session and process group, with its output as it comes.
+"""The tool shell: one command of bash, neither login nor interactive, without terminal and input."""
 
-Standard output and standard error are one pipe, so their order is the order in which they were written. The end of the
-call is the end of bash, not the end of the pipe: what bash left in the background may hold it open for ever.
-"""
-
-import asyncio
 import codecs
-import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 
 from cass.access import Action
-from cass.errors import ToolError
 from cass.home import create_private, make_private
 from cass.tools.arguments import Given
+from cass.tools.child import Child
 from cass.tools.paths import Place
 from cass.tools.tool import Arguments, Outcome, Tool
 
 DEFAULT_MS = 120_000
 LIMIT_MS = 600_000
-GRACE_S = 0.5
-"""Between SIGTERM and SIGKILL: enough to remove a lock file, too short to be felt."""
-PIPE_BYTES = 65_536
-"""What a pipe of Linux holds: more cannot be read at once."""
 KEPT_BYTES = 1 << 20
 """Kept in the result; of more, the first and the last half."""
 FILE_BYTES = 64 << 20
@@ -44,20 +35,20 @@ def _parse(arguments: Arguments) -> tuple[str, float]:
     return command, given.integer("timeout_ms", DEFAULT_MS, 1, LIMIT_MS) / 1000
 
 
-async def run(arguments: Arguments, place: Place) -> AsyncIterator[str | Outcome]:
+async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
     command, limit_s = _parse(arguments)
     output = Output(place.out / place.call_id)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    child = await Child.start(command, place)
+    child = await Child.start(("bash", "-c", command), place)
     try:
-        async for piece in child.output(limit_s):
-            output.add(piece)
-            if text := decoder.decode(piece):
-                yield text
-        await child.end()
+        async with aclosing(child.output(limit_s)) as pieces:
+            async for piece in pieces:
+                output.add(piece)
+                if text := decoder.decode(piece):
+                    yield text
     finally:
-        child.close()
         output.close()
+        await child.close()
     problem = f"timed out after {limit_s:g} s" if child.timed_out else _problem(child.status)
     text = output.text() + _remark(child)
     if problem:
@@ -73,125 +64,10 @@ def _problem(status: int) -> str | None:
     return f"exit status {status}" if status else None
 
 
-def _remark(child: "Child") -> str:
+def _remark(child: Child) -> str:
     if not child.left_running:
         return ""
     return "\n[processes of this command still run in the background; what they print now is not read]"
-
-
-# ---- the process ----------------------------------------------------------------------------------------------------
-
-
-class Child:
-    """A running bash, the leader of its session and group."""
-
-    def __init__(self, process: asyncio.subprocess.Process, pipe: int) -> None:
-        self.timed_out = False
-        self.left_running = False
-        """Whether processes of the command were there when bash had ended."""
-        self._process = process
-        self._pipe = pipe
-        self._wake = asyncio.Event()
-        self._exit = asyncio.ensure_future(process.wait())
-        self._exit.add_done_callback(lambda _: self._wake.set())
-
-    @classmethod
-    async def start(cls, command: str, place: Place) -> "Child":
-        pipe, theirs = os.pipe()
-        os.set_blocking(pipe, False)
-        try:
-            process = await asyncio.create_subprocess_exec(
-                "bash",
-                *("-c", command),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=theirs,
-                stderr=theirs,
-                cwd=place.root,
-                env={**place.environ, "CASS_CHAT": place.chat_id},
-                start_new_session=True,
-            )
-        except BaseException as e:
-            os.close(pipe)
-            if isinstance(e, OSError):
-                what = "bash is not installed" if e.filename == "bash" else f"{e.filename}: {e.strerror}"
-                raise ToolError(f"the command was not started: {what}") from e
-            raise
-        finally:
-            os.close(theirs)
-        return cls(process, pipe)
-
-    @property
-    def status(self) -> int:
-        """The exit status; negative for a signal."""
-        return self._process.returncode or 0
-
-    async def output(self, limit_s: float) -> AsyncIterator[bytes]:
-        """Yield what the command writes until bash ends; at the limit, end its whole group."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + limit_s
-        loop.add_reader(self._pipe, self._wake.set)
-        try:
-            while not self._exit.done():
-                left = deadline - loop.time()
-                if left <= 0:
-                    if self.timed_out:
-                        self._signal(signal.SIGKILL)
-                        await self._exit
-                        break
-                    self.timed_out = True
-                    self._signal(signal.SIGTERM)
-                    deadline += GRACE_S
-                    continue
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), left)
-                self._wake.clear()
-                if piece := self._read():
-                    yield piece
-                elif piece is not None:
-                    loop.remove_reader(self._pipe)  # its end: it would stay readable for ever
-        finally:
-            loop.remove_reader(self._pipe)
-        for piece in self._rest():
-            yield piece
-
-    def _read(self) -> bytes | None:
-        """What is there now; empty at the end of the pipe, None if there is nothing yet."""
-        try:
-            return os.read(self._pipe, PIPE_BYTES)
-        except BlockingIOError:
-            return None
-
-    def _rest(self) -> Iterator[bytes]:
-        """What bash left in the pipe. No more than fits: a background process may write for ever."""
-        piece = None
-        for _ in range(16):
-            if not (piece := self._read()):
-                break
-            yield piece
-        self.left_running = piece is None or self._signal(0)
-
-    async def end(self) -> None:
-        """End the group of a command that ran into its limit; what it left is not to go on."""
-        if self.timed_out:
-            self._signal(signal.SIGKILL)
-            self.left_running = False
-
-    def close(self) -> None:
-        """Free the pipe; a command that still runs (the call was cancelled) is killed with its group."""
-        os.close(self._pipe)
-        if not self._exit.done():
-            self._signal(signal.SIGKILL)
-            self._exit.cancel()
-
-    def _signal(self, number: int) -> bool:
-        """Send a signal to the group; whether there was anyone."""
-        try:
-            os.killpg(self._process.pid, number)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True  # macOS says so of a group of zombies, Linux of one that changed its user
-        return True
 
 
 # ---- the output -----------------------------------------------------------------------------------------------------
@@ -229,9 +105,8 @@ class Output:
             return bytes(self._head + self._tail).decode("utf-8", "replace").rstrip("\n")
         tail = bytes(self._tail[-(KEPT_BYTES // 2) :])
         left_out = self.size - len(self._head) - len(tail)
-        head = codecs.getincrementaldecoder("utf-8")("replace").decode(bytes(self._head))  # no half character at its end
-        while tail and tail[0] & 0xC0 == 0x80:
-            tail = tail[1:]
+        head = codecs.getincrementaldecoder("utf-8")("replace").decode(bytes(self._head))  # leaves out half a character
+        tail = tail[next((i for i in range(4) if tail[i] & 0xC0 != 0x80), 0) :]
         note = f"[{left_out:,} of {self.size:,} bytes left out here; {self._where()}]"
         return f"{head}\n{note}\n{tail.decode('utf-8', 'replace')}".rstrip("\n")
 
@@ -272,7 +147,7 @@ class Output:
 
 TOOL = Tool(
     "shell",
-    "Run a bash command in the workspace. No terminal, no input.",
+    "Run a bash command in the workspace, without terminal or input. Returns stdout and stderr merged.",
     {
         "type": "object",
         "properties": {

@@ -4,7 +4,7 @@
 that ends with one `Outcome`. A failure is a `ToolError`.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,6 @@ class Tool:
     """A JSON schema. Every byte of it is sent with every request."""
     action: Callable[[Arguments, Place], Action]
     """Checks the arguments and resolves every path of the call; raises ToolError."""
-    run: Callable[[Arguments, Place], AsyncIterator[str | Outcome]]
+    run: Callable[[Arguments, Place], AsyncGenerator[str | Outcome, None]]
     """Takes the same `Place` as `action` did, so that what was decided is what is opened. Close it: a generator that
     is closed or cancelled ends the processes it began."""

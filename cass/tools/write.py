@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from cass.access import Action
 from cass.errors import ToolError
@@ -36,7 +36,7 @@ def _parse(arguments: Arguments) -> tuple[str, bytes]:
         raise given.error(f'"content" holds half a character at {e.start}') from e
 
 
-async def run(arguments: Arguments, place: Place) -> AsyncIterator[str | Outcome]:
+async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
     path, content = _parse(arguments)
     path = reach(path, place, write=True).path
     old = _current(path, place)
@@ -79,7 +79,7 @@ def replace(path: str, content: bytes, place: Place, expected: os.stat_result | 
     try:
         folder = _open_directory(directory)
     except OSError as e:
-        raise failure("write", directory, place, e) from e
+        raise failure("write", path, place, e) from e
     try:
         old = _status(name, folder)
         _check(old, expected, path, place)

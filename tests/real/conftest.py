@@ -84,6 +84,7 @@ def model_server(fetched: tuple[Path, Path], tmp_path_factory: pytest.TempPathFa
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
+            env=os.environ | {"LLAMA_SERVER_SLOTS_DEBUG": "1"},  # /slots tells the text it has in its context
         ) as process,
     ):
         assert process.stdin is not None

@@ -1,4 +1,4 @@
-"""The screen's last lines: status, help, queue, as prompt_toolkit's fragments. Pure; every text from outside is made safe.
+"""The footer: status, help and queue around the input, in prompt_toolkit's fragments. Pure; outside text is made safe.
 
 When room is short the least important part is shortened, then left out; the access mode and the state always stay.
 """

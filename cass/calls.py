@@ -1,0 +1,133 @@
+"""Tool calls as lines: what a call is about, how it was decided, what came of it, how it ended.
+
+● read src/app.py 35-60
+  │    35  def main() -> None:
+  ╰ ok · … 25 more lines (Ctrl-O)
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from cass import prose
+from cass.blocks import Call, as_json, headline, safe, safe_line
+from cass.look import BAD, BOLD, DIM, GOOD, SHORT_LINES, WARN, Look, cut, elapsed, folded, many, wrapped
+from cass.records import Approval, ToolResult
+
+LAST_OUTPUT = 6
+"""Lines of a running call's output."""
+
+_BAR = Text("  │ ", DIM)
+_FOOT = Text("  ╰ ", DIM)
+_UNDER = Text("    ")
+
+
+def finished(block: Call, look: Look) -> list[Text]:
+    """A call, how it was decided, and its result beneath it."""
+    made = _head(block, look)
+    if look.full:
+        made += _barred(_json_lines(block), look)
+    if block.call.name == "edit":
+        changes, said = _short(_changes(block.call.arguments), look)
+        made += changes + (_barred([Text(said, DIM)], look) if said else [])
+    approval = block.approval
+    if approval is not None and approval.decision == "approved":
+        made += [Text.assemble(_BAR, part) for part in wrapped(decision(approval), look, 4)]
+    if block.result is None:
+        return [*made, *_foot(Text("no result", WARN), look)]
+    return made + _result(block.result, approval, look)
+
+
+def _head(block: Call, look: Look) -> list[Text]:
+    if block.result is None:
+        style = WARN if block.request else DIM
+    else:
+        style = GOOD if block.result.ok else BAD
+    name = Text.assemble((safe_line(block.call.name), BOLD), " ")
+    first, *more = headline(block.call).split("\n")
+    shown, said = [Text(first), *map(Text, more)], ""
+    if block.request is None:  # what is to be approved is never cut
+        shown, said = cut(shown, SHORT_LINES, look.short_characters, look)
+    shown = [name + shown[0], *shown[1:], *([Text(said, DIM)] if said else [])]
+    made = [part for line in shown for part in folded(line, look, 4)]
+    return prose.indent(made, _UNDER, first=Text("● ", style))
+
+
+def _result(result: ToolResult, approval: Approval | None, look: Look) -> list[Text]:
+    if approval is not None and approval.decision == "denied":
+        return _foot(decision(approval), look)
+    content = safe(result.content).strip("\n")
+    state = ("ok", GOOD) if result.ok else ("failed", BAD)
+    if not result.ok:
+        content = content.removeprefix("Error: ")
+    body = content.split("\n") if content else []
+    if len(body) <= 1 and len(content) < 200:
+        return _foot(Text.assemble(state, f" · {content}" if content else ""), look)
+    made, hidden = _short([Text(line) for line in body], look)
+    return made + _foot(Text.assemble(state, (f" · {hidden}" if hidden else "", DIM)), look)
+
+
+def _short(body: Sequence[Text], look: Look) -> tuple[list[Text], str]:
+    """`body` behind a bar, as much of it as the look has room for, and what to say of the rest."""
+    shown, said = cut(body, SHORT_LINES, look.short_characters, look)
+    return _barred(shown, look), said
+
+
+def _barred(body: Iterable[Text], look: Look) -> list[Text]:
+    return [Text.assemble(_BAR, part) for line in body for part in folded(line, look, 4)]
+
+
+def _foot(text: Text, look: Look) -> list[Text]:
+    return prose.indent(wrapped(text, look, 4), _UNDER, first=_FOOT)
+
+
+def decision(approval: Approval) -> Text:
+    """Who allowed or denied it, and why."""
+    text = Text(f"{safe_line(approval.decision)} by {safe_line(approval.by)}")
+    if approval.rule:
+        text.append(f", always for {safe_line(approval.rule)}")
+    if approval.reason:
+        text.append(f": {safe_line(approval.reason)}")
+    text.stylize(WARN if approval.decision == "denied" else DIM)
+    return text
+
+
+def _json_lines(block: Call) -> list[Text]:
+    if block.call.arguments_raw is not None:
+        return [Text(line) for line in safe(str(block.call.arguments_raw)).split("\n")]
+    return prose.highlight(as_json(block.call.arguments, indent=2), "json")
+
+
+def _changes(arguments: Mapping[str, Any]) -> list[Text]:
+    """What an edit takes away and puts in its place; nothing for arguments that the tool would refuse."""
+    edits = arguments.get("edits")
+    made: list[Text] = []
+    for edit in edits if isinstance(edits, list) else []:
+        old, new = (edit.get("old_text"), edit.get("new_text")) if isinstance(edit, dict) else (None, None)
+        if isinstance(old, str) and isinstance(new, str):
+            diff = list(difflib.unified_diff(safe(old).splitlines(), safe(new).splitlines(), lineterm="", n=1))[2:]
+            made += [Text(line, {"-": BAD, "+": GOOD}.get(line[0], DIM)) for line in diff if line[0] != "@"]
+    return made
+
+
+# ---- while it runs --------------------------------------------------------------------------------------------------
+
+
+def running(block: Call, look: Look, at: float) -> list[Text]:
+    """A call that waits for the person, or runs."""
+    made = _head(block, look)
+    if block.request is not None:
+        asked = Text(f"waits for approval: {safe_line(block.request.reason)}", WARN)
+        if not block.request.sandboxed and block.call.name == "shell":
+            asked.append("\nnot sandboxed: this command can do anything you can", WARN)
+        return [*made, *_foot(asked, look)]
+    tail = safe(block.output[-look.width * LAST_OUTPUT * 2 :]).rstrip("\n").split("\n")[-LAST_OUTPUT:]
+    made += _barred([Text(line, DIM) for line in tail if line or len(tail) > 1], look)[-LAST_OUTPUT:]
+    return [*made, *_foot(Text(f"running{elapsed(block.started_at, at)}", DIM), look)]
+
+
+def begun(name: str, arguments: str, look: Look) -> list[Text]:
+    text = Text.assemble(("● ", DIM), (safe_line(name), BOLD), (f" … {many(len(arguments), 'character')}", DIM))
+    return wrapped(text, look)

@@ -1,0 +1,151 @@
+"""The keyboard: what each key of the table in `commands` does. One method a row, named by its `does`."""
+
+import time
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+from prompt_toolkit.search import SearchDirection, start_search
+
+from cass import keys
+from cass.access import Mode
+from cass.asking import Asking
+from cass.console import Console
+from cass.errands import Errands
+from cass.seat import Seat
+from cass.transcript import Transcript
+
+LEAVE_WITHIN_S = 1.5
+PASTE_TAIL_S = 0.05
+"""An Enter so soon after a paste belongs to it: the text held the code that ends a paste."""
+
+
+class Composing(Protocol):
+    """What the keys act on."""
+
+    seat: Seat
+    console: Console
+    transcript: Transcript
+    asking: Asking
+    errands: Errands
+
+    def do(self, work: Coroutine[Any, Any, None]) -> None: ...
+    def hint(self, text: str, seconds: float = ...) -> None: ...
+    def submit(self, *, steer: bool = False) -> None: ...
+    def interrupt(self) -> None: ...
+    def put_back(self, texts: list[str]) -> bool: ...
+    def set_mode(self, mode: Mode) -> None: ...
+    def leave(self, *switch_to: str) -> None: ...
+
+
+class Keyboard:
+    def __init__(self, composer: Composing) -> None:
+        self._composer = composer
+        self._leaving_until = 0.0
+        self._pasted_at = 0.0
+
+    def bindings(self) -> KeyBindings:
+        console, asking = self._composer.console, self._composer.asking
+        return keys.bind(self, is_asking=asking.takes_answers, in_reason=lambda: console.in_reason)
+
+    @property
+    def _draft(self) -> Buffer:
+        return self._composer.console.draft
+
+    def answer(self, event: KeyPressEvent) -> None:
+        self._composer.asking.answer(event.key_sequence[0].key)
+
+    def paste(self, event: KeyPressEvent) -> None:
+        text = keys.pasted(event.data)
+        event.current_buffer.insert_text(text.replace("\n", " ") if self._composer.console.in_reason else text)
+        self._pasted_at = time.monotonic()
+
+    def enter(self, event: KeyPressEvent) -> None:
+        if self._composer.console.in_reason:
+            self._composer.asking.give_reason()
+        elif keys.more_follows(event) or time.monotonic() - self._pasted_at < PASTE_TAIL_S:
+            self._draft.insert_text("\n")
+        else:
+            self._composer.submit()
+
+    def steer(self, event: KeyPressEvent) -> None:
+        self._composer.submit(steer=True)
+
+    def newline(self, event: KeyPressEvent) -> None:
+        self._draft.insert_text("\n")
+
+    def next_mode(self, event: KeyPressEvent) -> None:
+        self._composer.set_mode(Mode(self._composer.seat.standing.mode or Mode.READ_ONLY).next)
+
+    def tool_output(self, event: KeyPressEvent) -> None:
+        self._pass_on("C-o")
+
+    def reasoning(self, event: KeyPressEvent) -> None:
+        self._pass_on("C-t")
+
+    def _pass_on(self, key: str) -> None:
+        if not self._composer.transcript.press(key):
+            self._composer.hint("no viewer takes this key here")
+
+    def escape(self, event: KeyPressEvent) -> None:
+        if self._draft.complete_state:
+            self._draft.cancel_completion()
+        elif not self._composer.asking.go_back() and self._composer.seat.is_busy:
+            self._composer.interrupt()
+
+    def clear_or_leave(self, event: KeyPressEvent) -> None:
+        if self._composer.asking.go_back():
+            return
+        if self._composer.seat.is_busy:
+            self._composer.interrupt()
+        elif time.monotonic() < self._leaving_until:
+            self._composer.leave()
+        else:
+            self._draft.reset()
+            self._leaving_until = time.monotonic() + LEAVE_WITHIN_S
+            self._composer.hint("Ctrl-C again to leave", LEAVE_WITHIN_S)
+
+    def leave_if_empty(self, event: KeyPressEvent) -> None:
+        if self._draft.text:
+            self._draft.delete()
+        else:
+            self._composer.leave()
+
+    def search(self, event: KeyPressEvent) -> None:
+        start_search(direction=SearchDirection.BACKWARD)
+
+    def up(self, event: KeyPressEvent) -> None:
+        seat = self._composer.seat
+        if self._draft.text or not self._composer.put_back(seat.take_back(mine=False, newest=True)):
+            self._draft.auto_up(count=event.arg)
+
+    def complete(self, event: KeyPressEvent) -> None:
+        if self._draft.complete_state:
+            self._draft.complete_next()
+        else:
+            self._draft.start_completion(insert_common_part=True)
+
+    def edit(self, event: KeyPressEvent) -> None:
+        async def edit() -> None:
+            self._draft.text = await self._composer.errands.edit(self._draft.text)
+            self._draft.cursor_position = len(self._draft.text)
+
+        self._composer.do(edit())
+
+    def suspend(self, event: KeyPressEvent) -> None:
+        self._composer.do(self._composer.errands.suspend())
+
+    def page_up(self, event: KeyPressEvent) -> None:
+        self._page("up")
+
+    def page_down(self, event: KeyPressEvent) -> None:
+        self._page("down")
+
+    def _page(self, direction: str) -> None:
+        async def read(command: list[str]) -> None:
+            await self._composer.errands.run(command)
+
+        if command := self._composer.transcript.page(direction):
+            self._composer.do(read(command))

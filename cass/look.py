@@ -1,0 +1,119 @@
+"""The look of a screen: how wide, how much, which escape sequences; and lines made to fit it.
+
+The only escape sequences that are ever written for a chat are made in `ansi`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from rich.color import ColorSystem
+from rich.style import Style
+from rich.text import Text
+
+from cass import prose
+
+SHORT_LINES = 12
+SHORT_CHARACTERS = 2_000
+"""Of a result, or of arguments, in the short view."""
+
+DIM = prose.DIM
+BOLD = prose.BOLD
+GOOD = Style(color="green")
+BAD = Style(color="red")
+WARN = Style(color="yellow")
+MARK = Style(color="cyan", bold=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one screen shows everything; never stored."""
+
+    width: int = 80
+    escapes: bool = True
+    """Whether escape sequences may be written at all."""
+    color: bool = True
+    """Whether they may be colours."""
+    full: bool = False
+    """Tool calls and results whole."""
+    reasoning: bool = False
+    plain: bool = False
+    """Markdown as its source, nothing wrapped."""
+    short_characters: int = SHORT_CHARACTERS
+
+
+def look_for(environ: Mapping[str, str], is_terminal: bool, color: str = "auto") -> Look:
+    """The look for an output, from ``--color`` (``auto``, ``always`` or ``never``) and what the environment says.
+
+    Source: https://no-color.org, https://bixense.com/clicolors/, https://force-color.org
+    """
+    forced = any(environ.get(name, "") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE"))
+    dumb = environ.get("TERM", "") in ("dumb", "unknown")
+    escapes = {"always": True, "never": False}.get(color, forced or (is_terminal and not dumb))
+    quiet = bool(environ.get("NO_COLOR")) or (environ.get("CLICOLOR") == "0" and not forced)
+    return Look(escapes=escapes, color=escapes and (color == "always" or not quiet))
+
+
+def ansi(lines: Iterable[Text], look: Look) -> list[str]:
+    """Each line as what is written for it, without a newline."""
+    return [_ansi(line, look) for line in lines]
+
+
+def _ansi(line: Text, look: Look) -> str:
+    if not look.escapes:
+        return line.plain
+    console = prose.console()
+    base = console.get_style(line.style)
+    made = ""
+    for text, style, _ in line.render(console, end=""):
+        style = style or base  # rich gives none to a line that is all of one style
+        made += (style if look.color else style.without_color).render(text, color_system=ColorSystem.STANDARD)
+    return made
+
+
+# ---- lines that fit -------------------------------------------------------------------------------------------------
+
+
+def wrapped(text: Text, look: Look, taken: int = 0) -> list[Text]:
+    """Lines broken between words, with room for `taken` columns before them."""
+    return list(text.split("\n")) if look.plain else prose.wrap(text, max(look.width - taken, prose.NARROWEST))
+
+
+def folded(text: Text, look: Look, taken: int) -> list[Text]:
+    """One line broken anywhere, with room for `taken` columns before its parts."""
+    return [text] if look.plain else prose.fold(text, max(look.width - taken, prose.NARROWEST))
+
+
+def cut(body: Sequence[Text], most: int, characters: int, look: Look) -> tuple[list[Text], str]:
+    """The first `most` lines of `body` and of these the first so many characters, and what to say of the rest."""
+    if look.full:
+        return list(body), ""
+    shown: list[Text] = []
+    for line in body[:most]:
+        if characters <= 0:
+            break
+        shown.append(line[:characters])
+        characters -= len(line) + 1
+    if len(shown) < len(body):
+        return shown, more(len(body) - len(shown), "line")
+    missing = len(body[-1]) - len(shown[-1]) if shown else 0
+    return shown, more(missing, "character") if missing else ""
+
+
+def more(number: int, noun: str) -> str:
+    return f"… {many(number, f'more {noun}')} (Ctrl-O)"
+
+
+def many(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def elapsed(since: str | None, at: float) -> str:
+    """`` · 12 s`` since a record's time; nothing for the first second, or where the time cannot be read."""
+    try:
+        seconds = int(at - datetime.fromisoformat(since or "").timestamp())
+    except (ValueError, OverflowError):
+        return ""
+    if seconds < 1:
+        return ""
+    return f" · {seconds} s" if seconds < 60 else f" · {seconds // 60} min {seconds % 60} s"

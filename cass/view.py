@@ -1,0 +1,324 @@
+"""The viewer: follows a chat and shows it. It has no authority and never writes to a chat.
+
+    chat and live file -> tails -> page -> finished lines, and what still grows -> a surface
+
+With frames, standard input brings ``{"width": columns}`` and ``{"key": "C-o"}`` or ``{"key": "C-t"}``, one JSON object
+a line, and its end ends the viewer.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+
+from cass import presence, records
+from cass.home import Files
+from cass.look import SHORT_CHARACTERS, Look, look_for
+from cass.page import Page
+from cass.records import Assistant, BadRecord, Meta, Notice, Record, User
+from cass.surface import STDIN, STDOUT, Frames, Stream, Surface, Terminal, columns, write
+from cass.tail import Tail
+from cass.watch import Watch
+
+WINDOW = 1 << 20
+"""Bytes from the end of a chat that opening it reads, unless they hold too few messages."""
+FIRST_LINE = 1 << 20
+BATCH = 256
+"""Records of a chat that is printed whole, laid out and written at a time."""
+TICK_S = 1.0
+"""How often the seconds that something takes are counted on, and the lock is asked for."""
+SETTLING_S = 0.05
+"""The same until the watch is surely up, within `SETTLED_S`: what is appended meanwhile wakes nobody."""
+SETTLED_S = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    frames: bool = False
+    follow: bool | None = None
+    """None: where the output is a terminal, or frames."""
+    last: int | None = None
+    """Only so many messages (lines, for `json`) of what the chat holds already; None: some screens, or everything where
+    it is not followed."""
+    full: bool = False
+    reasoning: bool = False
+    plain: bool = False
+    json: bool = False
+    """The lines of the chat as they are."""
+    live: bool = False
+    """With `json`: the lines of the live file too."""
+    width: int | None = None
+    """Columns; None: the terminal's."""
+    color: str = "auto"
+    """``auto``, ``always`` or ``never``."""
+    short_characters: int = SHORT_CHARACTERS
+    """How much of a result the short view shows."""
+
+
+def run(files: Files, options: Options) -> int:
+    """Show a chat that exists; return the exit status."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, _leave)
+    if options.frames:  # Ctrl-C is a key of whoever owns the terminal, and goes to all its processes
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    is_terminal = os.isatty(STDOUT) and not options.frames
+    follows = options.follow if options.follow is not None else is_terminal or options.frames
+    try:
+        if options.json:
+            _pass_on(files, options, follows)
+        elif follows:
+            _follow(files, options, is_terminal)
+        else:
+            _print(files, options, is_terminal)
+    except BrokenPipeError:  # whoever reads us has seen enough
+        pass
+    return 0
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)  # through every `finally`, which restores the terminal
+
+
+def _look(options: Options, is_terminal: bool) -> Look:
+    shows = is_terminal or options.frames
+    look = look_for(os.environ, shows, options.color)
+    escapes = look.escapes and not options.plain
+    return replace(
+        look,
+        width=options.width or columns(),
+        plain=options.plain or not (shows or escapes),
+        escapes=escapes,
+        color=look.color and escapes,
+        full=options.full,
+        reasoning=options.reasoning,
+        short_characters=options.short_characters,
+    )
+
+
+# ---- a chat as it is opened -----------------------------------------------------------------------------------------
+
+
+def _open(files: Files, last: int | None) -> tuple[Tail, list[Record]]:
+    """A tail at the end of the chat, and the records before it: its first one, and enough for `last` messages."""
+    size = WINDOW
+    while True:
+        tail = Tail.last(files.chat, size)
+        found = tail.read()
+        messages = sum(isinstance(record, (User, Assistant)) for record in found)
+        if messages > (last or 0) or size >= files.chat.stat().st_size:
+            return tail, [*_first(files), *found]
+        tail.close()
+        size *= 8
+
+
+def _first(files: Files) -> list[Record]:
+    with open(files.chat, "rb") as chat, contextlib.suppress(BadRecord):
+        record = records.decode(chat.readline(FIRST_LINE))
+        return [record] if isinstance(record, Meta) else []
+    return []
+
+
+def _all(files: Files) -> Iterator[Record]:
+    """Every record, read line by line: a chat may be longer than memory."""
+    with open(files.chat, "rb") as chat:
+        for number, line in enumerate(chat, 1):
+            try:
+                yield records.decode(line)
+            except BadRecord as e:
+                if line.endswith(b"\n"):  # else it is only not finished
+                    yield Notice(level="warning", text=f"{files.chat}: line {number} is damaged and was skipped: {e}")
+
+
+# ---- printing -------------------------------------------------------------------------------------------------------
+
+
+def _print(files: Files, options: Options, is_terminal: bool) -> None:
+    """The chat as it is now, and no more."""
+    page, surface = Page(_look(options, is_terminal)), Stream()
+    if options.last is not None:
+        tail, found = _open(files, options.last)
+        tail.close()
+        surface.show(page.begin(found, options.last), ())
+    else:
+        batch: list[Record] = []
+        for record in _all(files):
+            batch.append(record)
+            if len(batch) >= BATCH:
+                surface.show(page.take(batch, is_running=False), ())
+                batch = []
+        surface.show(page.take(batch, is_running=False), ())
+    is_running = presence.is_running(files)
+    surface.show(page.take(Tail(files.live).read() if is_running else [], is_running), ())
+    surface.show(page.live(time.time(), BATCH), ())
+
+
+def _pass_on(files: Files, options: Options, follows: bool) -> None:
+    """Lines as they are in the files; a live one only while a worker runs."""
+    chat = _pass_on_until_now(files.chat, options.last)
+    live = Tail(files.live)
+    with contextlib.closing(Watch(files.chat, files.live)) as watch:
+        poll = _poll(watch)
+        while True:
+            lines = live.lines() if options.live and presence.is_running(files) else []
+            _write_lines([*lines, *chat.lines()])
+            if not follows or STDOUT in [fd for fd, _ in poll.poll(TICK_S * 1000)]:
+                return
+            watch.drain()
+
+
+def _pass_on_until_now(path: Path, last: int | None) -> Tail:
+    """Write the whole lines of a chat, all or the last so many; return the tail of what follows."""
+    size = WINDOW
+    while last is not None:
+        tail = Tail.last(path, size)
+        lines = tail.lines()
+        if len(lines) > last or size >= path.stat().st_size:
+            _write_lines(lines[len(lines) - min(last, len(lines)) :])
+            return tail
+        tail.close()
+        size *= 8
+    done = 0
+    with open(path, "rb") as chat:
+        while lines := [line for line in chat.readlines(WINDOW) if line.endswith(b"\n")]:
+            write(b"".join(lines))
+            done += sum(map(len, lines))
+    return Tail(path, done)
+
+
+def _write_lines(lines: list[bytes]) -> None:
+    write(b"".join(line + b"\n" for line in lines))
+
+
+def _poll(watch: Watch) -> select.poll:
+    poll = select.poll()
+    poll.register(watch, select.POLLIN)
+    poll.register(STDOUT, 0)  # tells when its reader is gone
+    return poll
+
+
+# ---- following ------------------------------------------------------------------------------------------------------
+
+
+def _follow(files: Files, options: Options, is_terminal: bool) -> None:
+    look = _look(options, is_terminal)
+    surface: Surface = Stream()
+    if options.frames:
+        surface = Frames()
+    elif is_terminal and look.escapes:
+        surface = Terminal()
+    viewer = Viewer(files, Page(look), surface, has_own_width=options.width is None)
+    try:
+        viewer.open(options.last)
+        viewer.follow()
+    finally:
+        viewer.close()
+
+
+class Viewer:
+    """One screen that follows one chat."""
+
+    def __init__(self, files: Files, page: Page, surface: Surface, has_own_width: bool) -> None:
+        self._files = files
+        self._page = page
+        self._surface = surface
+        self._has_own_width = has_own_width
+        self._watch = Watch(files.chat, files.live)
+        self._chat: Tail | None = None
+        self._live = Tail(files.live)
+        self._was_running = False
+        self._heard = b""
+
+    def open(self, last: int | None) -> None:
+        """The first paint."""
+        self._was_running = presence.is_running(self._files)
+        self._chat, found = _open(self._files, last)
+        lines = self._page.begin(found, last)
+        if not self._was_running and isinstance(self._surface, Terminal):
+            lines += self._no_worker()
+        self._surface.show(lines, ())
+
+    def follow(self) -> None:
+        """Until the person, the terminal or the reader is gone."""
+        for number in (signal.SIGWINCH, signal.SIGCONT):
+            signal.signal(number, self._shaken)
+        poll = _poll(self._watch)
+        if isinstance(self._surface, Frames) or (isinstance(self._surface, Terminal) and os.isatty(STDIN)):
+            poll.register(STDIN, select.POLLIN)
+        settled = time.monotonic() + SETTLED_S
+        while True:
+            self._update()
+            wait = SETTLING_S if time.monotonic() < settled else TICK_S
+            ready = [fd for fd, _ in poll.poll(wait * 1000)]
+            if STDOUT in ready or (STDIN in ready and not self._hear()):
+                return
+            self._watch.drain()
+
+    def close(self) -> None:
+        self._surface.close()
+        self._watch.close()
+
+    def _update(self) -> None:
+        """Read what is new and show it."""
+        assert self._chat is not None
+        columns, height = self._surface.size()
+        if columns and self._has_own_width and columns != self._page.look.width:
+            self._page.look = replace(self._page.look, width=columns)
+        # The live file first: what it says is about records that the chat then already holds.
+        is_running = presence.is_running(self._files)
+        found = self._live.read() if is_running else []
+        finished = self._page.take([*found, *self._chat.read()], is_running)
+        if self._was_running and not is_running:
+            finished += self._no_worker()
+        self._was_running = is_running
+        self._surface.show(finished, self._page.live(time.time(), height))
+
+    def _no_worker(self) -> list[str]:
+        return self._page.say("no worker runs; a message or cass --resume starts one")
+
+    def _shaken(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGCONT:
+            self._surface.resume()
+        self._watch.wake()
+
+    # ---- keys
+
+    def _hear(self) -> bool:
+        """Obey what came on standard input; False when it ended, or the person leaves."""
+        data = os.read(STDIN, 65536)
+        if not isinstance(self._surface, Frames):
+            keys = data.decode("utf-8", "replace")
+            for key in keys:
+                self._press({"\x0f": "C-o", "\x14": "C-t"}.get(key, ""))
+            return bool(data) and "q" not in keys
+        *lines, self._heard = (self._heard + data).split(b"\n")
+        for line in lines:
+            self._obey(line)
+        return bool(data)
+
+    def _obey(self, line: bytes) -> None:
+        try:
+            said = records.load(line)
+        except ValueError:
+            return  # not for us
+        if isinstance(said, dict):
+            width = said.get("width")
+            if isinstance(width, int) and width > 0:
+                self._page.look = replace(self._page.look, width=width)
+            self._press(str(said.get("key", "")))
+
+    def _press(self, key: str) -> None:
+        look = self._page.look
+        if key == "C-o":
+            words = "tool output short" if look.full else "tool output in full"
+            again = self._page.again(replace(look, full=not look.full), words)
+        elif key == "C-t":
+            words = "reasoning hidden" if look.reasoning else "reasoning shown"
+            again = self._page.again(replace(look, reasoning=not look.reasoning), words)
+        else:
+            return
+        self._surface.show(again, self._page.live(time.time(), self._surface.size()[1]))

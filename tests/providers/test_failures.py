@@ -1,0 +1,143 @@
+"""What a provider's error says, in every dialect."""
+
+import json
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from cass.errors import ProviderError
+from cass.providers import failures
+
+URL = "http://127.0.0.1:1/v1/chat/completions"
+LLAMA = {
+    "error": {
+        "code": 400,
+        "message": "request (124071 tokens) exceeds the available context size (123904 tokens), try increasing it",
+        "type": "exceed_context_size_error",
+        "n_prompt_tokens": 124071,
+        "n_ctx": 123904,
+    }
+}
+VLLM = {
+    "error": {
+        "message": "This model's maximum context length is 196608 tokens. However, you requested 16384 output tokens "
+        "and your prompt contains at least 180225 input tokens, for a total of at least 196609 tokens.",
+        "type": "BadRequestError",
+        "param": "input_tokens",
+        "code": 400,
+    }
+}
+
+
+def refused(status: int, body: Any, key_env: str | None = "THE_KEY", **headers: str) -> ProviderError:
+    text = body if isinstance(body, str) else json.dumps(body)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return failures.refused(status, named, text.encode(), URL, key_env)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, LLAMA),
+        (400, VLLM),
+        (400, {"error": {"message": "Too much.", "code": "context_length_exceeded"}}),
+        (400, {"type": "error", "error": {"message": "prompt is too long: 204857 tokens > 200000 maximum"}}),
+        (413, "<html><title>Request Entity Too Large</title></html>"),
+        (400, {"error": {"message": json.dumps(LLAMA)}}),
+        (400, {"error": {"message": "Provider returned error", "metadata": {"raw": json.dumps(LLAMA)}}}),
+        (400, {"error": {"message": "The input token count (9) exceeds the maximum number of tokens allowed (8)."}}),
+        (400, {"error": {"message": "Invalid request: Your request exceeded model token limit: 131072"}}),
+        (400, {"message": "Prompt contains 40000 tokens, too large for model with 32768 maximum context length"}),
+        (400, {"error": "This model's maximum prompt length is 131072 but the request contains 200000 tokens."}),
+    ],
+)
+def test_h02_too_long_in_every_dialect(status, body):
+    error = refused(status, body)
+    assert error.too_long
+    assert not error.transient
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, {"error": {"message": "'temperature' does not support 0.2 with this model."}}),
+        (400, {"error": {"message": "max_tokens is too large: 100000. This model supports at most 16384 tokens."}}),
+        (429, {"error": {"message": "Request too large for this model on tokens per minute: context 9"}}),
+        (404, {"error": {"message": "The model `x` does not exist"}}),
+    ],
+)
+def test_other_refusals_are_not_taken_for_too_long(status, body):
+    assert not refused(status, body).too_long
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"error": {"message": "no such model", "type": "x"}}, "no such model"),
+        ({"error": "no such model"}, "no such model"),
+        ({"message": "no such model"}, "no such model"),
+        ({"detail": "no such model"}, "no such model"),
+        ({"detail": [{"loc": ["body"], "msg": "field required"}, {"msg": "and more"}]}, "field required; and more"),
+        ({"error": {"message": "Provider returned error", "metadata": {"raw": "why"}}}, "Provider returned error: why"),
+        ([{"error": {"message": "in a list"}}], "in a list"),
+        ("<html><head><style>a{}</style><title>502</title></head><body>Bad  Gateway</body></html>", "502 Bad Gateway"),
+        ("plain words", "plain words"),
+        ("", "the server gave no reason"),
+        ({}, "{}"),
+    ],
+)
+def test_the_servers_own_words_are_found_wherever_they_stand(body, words):
+    assert refused(400, body).message == words
+
+
+def test_an_endless_error_is_cut():
+    assert len(refused(400, "x" * 100_000).message) == failures.WORDS
+
+
+def test_a_refused_key_names_its_variable():
+    assert (
+        str(refused(401, {"error": {"message": "bad key"}})) == f"HTTP 401: bad key; check the key in THE_KEY ({URL})"
+    )
+    assert "no API key was sent" in refused(401, "", None).message
+    assert "THE_KEY" in refused(403, "no").message
+    assert "THE_KEY" not in refused(404, "no").message
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
+def test_what_may_go_better_later_is_transient(status):
+    assert refused(status, "x").transient
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 413, 422, 501])
+def test_what_stays_wrong_is_not_transient(status):
+    assert not refused(status, "x").transient
+
+
+def test_a_redirect_says_where_to():
+    assert "https://h/v1" in refused(308, "", location="https://h/v1").message
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("3", 3.0),
+        ("2.5", 2.5),
+        ("86400", 86400.0),
+        (formatdate(1_000_003, usegmt=True), 3.0),
+        (formatdate(1, usegmt=True), 0.0),
+        ("-5", 0.0),
+        ("abc", None),
+        ("nan", None),
+        ("inf", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_h01_retry_after_is_a_number_or_a_date(value, seconds):
+    assert failures.retry_after(value, 1_000_000) == seconds
+
+
+def test_an_error_of_no_known_shape_is_shown_as_it_is():
+    assert failures.in_stream({"code": 7}).message == '{"code":7}'
+    assert failures.in_stream(True).message == "true"

@@ -1,0 +1,68 @@
+import re
+
+import pytest
+
+from cass import commands
+from cass.keyboard import Keyboard
+from cass.slash import Slash
+
+
+def test_every_slash_command_and_alias_is_found_and_obeyed():
+    for command in commands.SLASH:
+        assert callable(getattr(Slash, command.name[1:]))
+        for word in (command.name, *command.aliases):
+            assert commands.find(word) is command
+    assert commands.find("/nothing") is None
+
+
+def test_every_key_of_the_table_does_something():
+    for key in commands.KEYS:
+        assert callable(getattr(Keyboard, key.does)), key.name
+
+
+def test_no_key_is_pressed_for_two_things():
+    pressed = [press for key in commands.KEYS for press in key.presses]
+    assert len(pressed) == len(set(pressed))
+
+
+def test_ctrl_b_and_ctrl_a_are_left_to_tmux_and_screen():
+    pressed = {press for key in commands.KEYS for way in key.presses for press in way}
+    assert not pressed & {"c-a", "c-b"}
+
+
+def test_the_help_line_names_the_four_keys_of_the_plan():
+    line = " · ".join(commands.HELP_LINE)
+    assert line == "Shift-Tab mode · Ctrl-J newline · Ctrl-O tool output · Ctrl-C clear/exit"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_command"),
+    [
+        ("/help", True),
+        ("/?", True),
+        ("/compact the parser only", True),
+        ("/nothing", True),
+        ("/usr/bin/env is what?", False),
+        ("/", False),
+        ("/42", False),
+        (" /help", False),
+        ("what does /help do", False),
+        ("/help\nand more", False),
+        ("/exit\n", True),
+        ("", False),
+    ],
+)
+def test_a_command_is_one_line_that_begins_with_a_slash_and_a_word(text, is_command):
+    assert commands.is_command(text) is is_command
+
+
+def test_help_rows_hold_every_key_prefix_and_command_in_lines_that_fit_100_columns():
+    rows = list(commands.help_rows())
+    left = {row[0] for row in rows}
+    assert left >= {key.name for key in commands.KEYS} | {command.usage for command in commands.SLASH}
+    assert max(len(word) for word in left) + max(len(row[1]) for row in rows) + 4 <= 100
+
+
+@pytest.mark.parametrize("command", [*commands.SLASH, *commands.SUBCOMMANDS], ids=lambda command: command.name)
+def test_a_help_line_is_one_line_without_a_full_stop(command):
+    assert re.fullmatch(r"[a-z].*[^.]", command.help)

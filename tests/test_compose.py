@@ -1,0 +1,585 @@
+"""The composer's keys, on a pipe, at a chat whose worker is played by the test: it holds the lock and writes the files."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from cass import commands, decisions, history, inbox, records
+from cass.chat import Chat, LiveFile
+from cass.compose import Composer
+from cass.home import Files
+from cass.question import QUIET_S
+from cass.records import Approval, ApprovalRequest, Status, TurnEnd, User
+
+LEAVE = "\x04"
+
+
+class Worker:
+    """A worker that does what the test says."""
+
+    def __init__(self, files: Files) -> None:
+        self.chat = Chat(files, "read-only")
+        self.live = LiveFile(files)
+        self.files = files
+        self.asked: list[dict[str, Any]] = []
+        self.refusal = ""
+        self.live.begin(self.status("idle"))
+
+    @staticmethod
+    def status(state: str, mode: str = "read-only") -> Status:
+        return Status(state=state, mode=mode, provider="demo", model="demo", created_at=records.now())
+
+    def is_now(self, state: str, mode: str = "read-only") -> None:
+        self.live.write(self.status(state, mode))
+
+    def asks(self, id: str = "r1", **more: Any) -> ApprovalRequest:
+        fields: dict[str, Any] = {"name": "shell", "arguments": {"command": "make"}, "reason": "it is asked"}
+        fields |= {"sandboxed": False, "created_at": records.now(), "tool_call_id": f"call-{id}", "rule": "shell(make)"}
+        request = ApprovalRequest(request_id=id, **(fields | more))
+        self.is_now("awaiting-approval")
+        self.live.write(request)
+        return request
+
+    def takes(self) -> list[dict[str, Any]]:
+        """Claim what waits; return the items."""
+        found = []
+        for waiting in inbox.waiting(self.files):
+            data = inbox.claim(self.files, waiting.name)
+            assert data is not None
+            inbox.done(self.files, waiting.name)
+            found.append(inbox.parse(data) | {"id": waiting.id})
+        return found
+
+    def appends(self, record: Any) -> None:
+        self.chat.append(record)
+
+    def decides(self) -> None:
+        """Answer at the socket, on a thread of its own, for as long as the test runs."""
+        listening = decisions.listen(self.files)
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    self.asked.append(records.load(connection.makefile("rb").readline()))
+                    answer = {"ok": False, "error": self.refusal} if self.refusal else {"ok": True}
+                    connection.sendall(records.dump(answer) + b"\n")
+
+        threading.Thread(target=serve, daemon=True).start()
+
+
+@pytest.fixture
+def worker(files: Files) -> Iterator[Worker]:
+    played = Worker(files)
+    yield played
+    played.live.close()
+    played.chat.close()
+
+
+class Desk:
+    """A composer and the keys to it."""
+
+    def __init__(self, composer: Composer, pipe: Any) -> None:
+        self.composer = composer
+        self._pipe = pipe
+
+    async def press(self, text: str) -> None:
+        """Send keys, and wait until they are taken."""
+        self._pipe.send_text(text)
+        await asyncio.sleep(0.001)
+        processor = self.composer.console.app.key_processor
+        await self.until(lambda: not processor.input_queue)
+
+    async def types(self, *pieces: str) -> None:
+        """Send pieces one after the other, each alone, as a person does."""
+        for piece in pieces:
+            await self.press(piece)
+            await asyncio.sleep(0.03)
+
+    async def until(self, found: Callable[[], Any], what: str = "") -> Any:
+        for _ in range(2000):
+            if answer := found():
+                return answer
+            await asyncio.sleep(0.005)
+        raise AssertionError(f"waited in vain {what}; the draft is {self.draft!r}, the hint {self.hint!r}")
+
+    @property
+    def draft(self) -> str:
+        return self.composer.console.draft.text
+
+    @property
+    def hint(self) -> str:
+        return "".join(text for _, text in self.composer.help(200, True))
+
+    @property
+    def status(self) -> str:
+        return "".join(text for _, text in self.composer.status(200))
+
+    @property
+    def question(self) -> str:
+        return "".join(text for _, text in self.composer.question())
+
+
+def compose(files: Files, play: Callable[[Desk], Awaitable[None]], early: bytes = b"") -> int:
+    """Run a composer while `play` sits at it; leave it afterwards if it is still there."""
+
+    async def main() -> int:
+        with create_pipe_input() as pipe:
+            composer = Composer(files, layout="none", input=pipe, output=DummyOutput())
+            running = asyncio.create_task(composer.run(early))
+            desk = Desk(composer, pipe)
+            await desk.until(lambda: composer.seat.is_running and composer.seat.standing.state)
+            await play(desk)
+            composer.console.leave(0)
+            return await running
+
+    return asyncio.run(main())
+
+
+def test_enter_sends_the_draft_and_empties_it(files, worker):
+    async def play(desk):
+        await desk.types("hello", "\r")
+        assert desk.draft == ""
+        (item,) = worker.takes()
+        assert (item["content"], item["ask"], item["origin"]["by"]) == ("hello", True, "composer")
+
+    compose(files, play)
+    assert history.load(files.home.history, "/elsewhere") == ["hello"]
+
+
+@pytest.mark.parametrize("blank", ["", "   ", "\n\n", " \n\t"])
+def test_enter_on_blank_input_does_nothing(files, worker, blank):
+    async def play(desk):
+        await desk.types(f"\x1b[200~{blank}\x1b[201~", " ", "\r")
+        assert worker.takes() == []
+
+    compose(files, play)
+
+
+@pytest.mark.parametrize(
+    "key", ["\n", "\x1b\r", "\x1b[13;2u", "\x1b[27;2;13~", "\x1b[13;5u", "\x1b[27;5;13~", "\x1b[27;3;13~"]
+)
+def test_every_newline_key_makes_a_newline_and_none_sends(files, worker, key):
+    async def play(desk):
+        await desk.types("one", key, "two")
+        assert desk.draft == "one\ntwo"
+        await desk.types("\r")
+        assert [item["content"] for item in worker.takes()] == ["one\ntwo"]
+
+    compose(files, play)
+
+
+PASTE = "line 1\r\nline 2\r\n\tline 3"
+
+
+@pytest.mark.parametrize("cut", range(len("\x1b[201~") + 1))
+def test_a_bracketed_paste_is_one_message_wherever_it_is_cut(files, worker, cut):
+    end = "\x1b[201~"
+
+    async def play(desk):
+        await desk.types(f"\x1b[200~{PASTE}" + end[:cut], end[cut:])
+        await desk.until(lambda: desk.draft == "line 1\nline 2\n\tline 3")
+        assert worker.takes() == []
+        await asyncio.sleep(0.06)
+        await desk.types("\r")
+        assert [item["content"] for item in worker.takes()] == ["line 1\nline 2\n\tline 3"]
+
+    compose(files, play)
+
+
+def test_a_paste_that_holds_the_end_of_a_paste_never_sends(files, worker):
+    async def play(desk):
+        await desk.press("\x1b[200~harmless\x1b[201~rm -rf\r\x1b[201~")
+        await asyncio.sleep(0.1)
+        assert worker.takes() == []
+        assert desk.draft.startswith("harmlessrm -rf\n")
+
+    compose(files, play)
+
+
+def test_a_paste_without_brackets_is_not_sent_line_by_line(files, worker):
+    async def play(desk):
+        await desk.press("first\rsecond\rthird\r")
+        assert [item["content"] for item in worker.takes()] == ["first\nsecond\nthird"]
+
+    compose(files, play)
+
+
+def test_a_paste_of_a_megabyte_is_taken_whole(files, worker):
+    text = "".join(f"{number:09d}\n" for number in range(100_000))
+
+    async def play(desk):
+        for start in range(0, len(text), 1 << 14):
+            await desk.press(("\x1b[200~" if start == 0 else "") + text[start : start + (1 << 14)])
+        await desk.press("\x1b[201~")
+        await asyncio.sleep(0.1)
+        await desk.press("\r")
+        await desk.until(lambda: inbox.waiting(files))
+        assert [item["content"] for item in worker.takes()] == [text]
+
+    compose(files, play)
+
+
+def test_what_was_typed_before_the_prompt_arrives_once_and_whole(files, worker):
+    async def play(desk):
+        await desk.until(lambda: inbox.waiting(files))
+        assert [item["content"] for item in worker.takes()] == ["early bird é"]
+
+    # A pipe is no terminal, so the keys come as the terminal's own would.
+    async def typed(desk):
+        await desk.press("early bird é\r")
+        await play(desk)
+
+    compose(files, typed)
+
+
+def test_a_draft_survives_the_composer(files, worker):
+    async def play(desk):
+        await desk.types("half a thought")
+        await desk.until(lambda: files.draft.exists() and files.draft.read_text() == "half a thought")
+
+    async def again(desk):
+        assert desk.draft == "half a thought"
+        await desk.types(" and more", "\r")
+        assert not files.draft.exists()
+
+    compose(files, play)
+    compose(files, again)
+    assert [item["content"] for item in worker.takes()] == ["half a thought and more"]
+
+
+def test_ctrl_c_while_idle_clears_then_says_so_and_a_second_one_leaves(files, worker):
+    async def play(desk):
+        await desk.types("some text", "\x03")
+        assert (desk.draft, desk.hint) == ("", "Ctrl-C again to leave")
+        await desk.press("\x03")
+        await desk.until(lambda: not desk.composer.console.app.is_running)
+
+    assert compose(files, play) == 0
+
+
+def test_a_late_second_ctrl_c_only_clears_again(files, worker):
+    async def play(desk):
+        await desk.types("\x03")
+        await desk.until(lambda: desk.hint != "Ctrl-C again to leave")
+        await desk.types("text", "\x03")
+        assert (desk.draft, desk.hint) == ("", "Ctrl-C again to leave")
+        assert desk.composer.console.app.is_running
+
+    compose(files, play)
+
+
+def test_ctrl_d_leaves_on_an_empty_line_only(files, worker):
+    async def play(desk):
+        await desk.types("text", LEAVE)
+        assert desk.composer.console.app.is_running
+        await desk.types("\x15", LEAVE)
+        await desk.until(lambda: not desk.composer.console.app.is_running)
+
+    assert compose(files, play) == 0
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x1b"])
+def test_interrupting_takes_waiting_messages_back_first(files, worker, key):
+    async def play(desk):
+        worker.is_now("thinking")
+        await desk.until(lambda: desk.composer.seat.standing.is_busy)
+        await desk.types("one", "\r", "two", "\r", "draft")
+        assert "2 waiting" in desk.status
+        await desk.types(key)
+        await desk.until(lambda: desk.draft == "one\n\ntwo\n\ndraft")
+        assert [item["type"] for item in worker.takes()] == ["cancel"]
+
+    compose(files, play)
+
+
+def test_interrupting_leaves_other_peoples_messages_waiting(files, worker):
+    async def play(desk):
+        inbox.put(files, {"type": "message", "content": "from cron", "ask": False, "origin": {"by": "send"}})
+        worker.is_now("running")
+        await desk.until(lambda: desk.composer.seat.standing.is_busy)
+        await desk.types("\x1b")
+        await desk.until(lambda: len(inbox.waiting(files)) == 2)
+        assert [item.get("content", item["type"]) for item in worker.takes()] == ["from cron", "cancel"]
+
+    compose(files, play)
+
+
+def test_up_on_an_empty_line_takes_the_newest_waiting_message_back_else_the_last_one_sent(files, worker):
+    async def play(desk):
+        await desk.types("one", "\r", "two", "\r", "\x1b[A")
+        assert desk.draft == "two"
+        assert [item["content"] for item in worker.takes()] == ["one"]
+        await desk.types("\x15", "\x1b[A")
+        assert desk.draft in ("two", "one")
+
+    compose(files, play)
+
+
+def test_ctrl_s_steers(files, worker):
+    async def play(desk):
+        worker.is_now("running")
+        await desk.types("not that file", "\x13")
+        assert [(item["content"], item["steer"]) for item in worker.takes()] == [("not that file", True)]
+
+    compose(files, play)
+
+
+def test_the_next_mode_is_asked_for_while_idle_only(files, worker):
+    worker.decides()
+
+    async def play(desk):
+        await desk.types("\x1b[Z")
+        await desk.until(lambda: worker.asked)
+        assert worker.asked[0] == {"do": "mode", "mode": "workspace-edit", "program": "cass-compose"}
+        worker.is_now("thinking", "workspace-edit")
+        await desk.until(lambda: "workspace-edit" in desk.status)
+        await desk.types("\x1b[Z")
+        assert desk.hint == "mode can be changed when idle"
+        assert len(worker.asked) == 1
+
+    compose(files, play)
+
+
+async def quiet(desk):
+    await desk.until(desk.composer.asking.takes_answers)
+
+
+def test_an_approval_shows_all_that_will_happen_and_y_allows_it(files, worker):
+    worker.decides()
+    command = "echo \x1b[2Jsafe\rrm -rf ~ \u202e\nsecond line"
+
+    async def play(desk):
+        worker.asks(arguments={"command": command}, reason="workspace-edit mode asks before every command")
+        await quiet(desk)
+        assert "␛[2Jsafe␍rm -rf ~ ⟨U+202E⟩\n  second line" in desk.question
+        assert "workspace-edit mode asks before every command" in desk.question
+        assert "not sandboxed: this command can do anything you can" in desk.question
+        assert "\x1b" not in desk.question
+        await desk.types("y")
+        await desk.until(lambda: worker.asked)
+        assert worker.asked == [{"do": "approve", "request_id": "r1", "program": "cass-compose"}]
+        assert desk.draft == ""
+
+    compose(files, play)
+
+
+def test_a_denial_takes_a_reason(files, worker):
+    worker.decides()
+
+    async def play(desk):
+        await desk.types("my draft")
+        worker.asks()
+        await quiet(desk)
+        await desk.types("n", "use the tests", "\r")
+        await desk.until(lambda: worker.asked)
+        assert worker.asked[0] | {"program": ""} == {
+            "do": "deny",
+            "request_id": "r1",
+            "reason": "use the tests",
+            "program": "",
+        }
+        assert desk.draft == "my draft"
+
+    compose(files, play)
+
+
+def test_always_shows_the_rule_first(files, worker):
+    worker.decides()
+
+    async def play(desk):
+        worker.asks()
+        await quiet(desk)
+        await desk.types("a")
+        assert "shell(make)" in desk.question
+        assert worker.asked == []
+        await asyncio.sleep(QUIET_S)
+        await desk.types("y")
+        await desk.until(lambda: worker.asked)
+        assert worker.asked[0]["always"] is True
+
+    compose(files, play)
+
+
+def test_keys_go_into_the_draft_while_a_person_is_typing(files, worker):
+    worker.decides()
+
+    async def play(desk):
+        worker.asks()
+        await desk.until(lambda: desk.question)
+        await desk.types("y", "e", "s")
+        assert desk.draft == "yes"
+        await quiet(desk)
+        await desk.types("y")
+        await desk.until(lambda: worker.asked)
+        assert desk.draft == "yes"
+
+    compose(files, play)
+
+
+def test_a_question_answered_elsewhere_closes_and_says_by_whom(files, worker):
+    async def play(desk):
+        request = worker.asks()
+        await quiet(desk)
+        await desk.types("n", "a reason begun")
+        call, now = request.tool_call_id, records.now()
+        worker.appends(
+            Approval(
+                request_id="r1", tool_call_id=call, decision="approved", by="ann by cass approve, pid 7", created_at=now
+            )
+        )
+        await desk.until(lambda: not desk.question)
+        assert desk.hint == "approved by ann by cass approve, pid 7"
+        await desk.types("typed on")
+        assert desk.draft == "typed on"
+
+    compose(files, play)
+
+
+def test_a_refused_answer_is_said_and_the_question_stands_again(files, worker):
+    worker.decides()
+    worker.refusal = "ann was first"
+
+    async def play(desk):
+        worker.asks()
+        await quiet(desk)
+        await desk.types("y")
+        await desk.until(lambda: desk.hint == "ann was first")
+        await quiet(desk)
+
+    compose(files, play)
+
+
+def test_the_text_of_a_failed_turn_comes_back_into_an_empty_draft(files, worker):
+    async def play(desk):
+        await desk.types("try this", "\r")
+        (item,) = worker.takes()
+        now = records.now()
+        worker.appends(User(id=item["id"], content=item["content"], origin=item["origin"], created_at=now))
+        worker.appends(
+            TurnEnd(turn=item["id"], answers=(item["id"],), outcome="failed", error="HTTP 500", created_at=now)
+        )
+        await desk.until(lambda: desk.draft == "try this")
+
+    compose(files, play)
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_a_failed_turn_of_another_composer_gives_nothing_back(files, worker, mine):
+    async def play(desk):
+        now = records.now()
+        if mine:
+            await desk.types("x", "\r", "a new thought")
+            id = worker.takes()[0]["id"]
+        else:
+            id = "other"
+        worker.appends(User(id=id, content="x", created_at=now))
+        worker.appends(TurnEnd(turn=id, answers=(id,), outcome="failed", error="no", created_at=now))
+        worker.is_now("thinking")
+        await desk.until(lambda: desk.composer.seat.standing.is_busy)
+        assert desk.draft == ("a new thought" if mine else "")
+
+    compose(files, play)
+
+
+@pytest.mark.parametrize(
+    ("line", "item"),
+    [
+        ("/clear", {"type": "clear"}),
+        ("/compact", {"type": "compact"}),
+        ("/compact the parser", {"type": "compact", "focus": "the parser"}),
+        ("/model gpt-5", {"type": "model", "model": "gpt-5"}),
+        ("/model ollama llama3:8b", {"type": "model", "provider": "ollama", "model": "llama3:8b"}),
+        ("/effort high", {"type": "effort", "effort": "high"}),
+    ],
+)
+def test_a_command_in_line_goes_into_the_inbox(files, worker, line, item):
+    async def play(desk):
+        await desk.types(line, "\r")
+        (found,) = worker.takes()
+        assert found == item | {"id": found["id"]}
+        assert desk.draft == ""
+
+    compose(files, play)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("/frobnicate", "no command /frobnicate"),
+        ("/clear everything", "takes no argument"),
+        ("/mode godlike", "no mode godlike"),
+        ("/effort", "needs a level"),
+        ("/tokens", "no turn has told its usage yet"),
+        ("/copy", "no answer to copy"),
+        ("/resume nowhere", "no chat 'nowhere'"),
+        ("/new", "leave, then: cass --cwd"),
+    ],
+)
+def test_a_command_that_cannot_be_done_says_why_and_stays_in_the_draft(files, worker, line, said):
+    async def play(desk):
+        await desk.types(line, "\r")
+        assert said in desk.hint
+        assert desk.draft == line
+        assert worker.takes() == []
+
+    compose(files, play)
+
+
+def test_text_that_begins_with_a_path_is_a_message(files, worker):
+    async def play(desk):
+        await desk.types("/usr/bin/env is what?", "\r")
+        assert [item["content"] for item in worker.takes()] == ["/usr/bin/env is what?"]
+
+    compose(files, play)
+
+
+def test_tab_completes_commands_and_paths(files, worker, workspace):
+    (workspace / "app").mkdir()
+
+    async def play(desk):
+        await desk.types("/tok", "\t")
+        await desk.until(lambda: desk.draft == "/tokens")
+        await desk.types("\x1b", "\x15", "see @not", "\t")
+        await desk.until(lambda: desk.draft == "see @notes.txt")
+
+    compose(files, play)
+
+
+def test_an_exit_command_leaves(files, worker):
+    async def play(desk):
+        await desk.types("/exit", "\r")
+        await desk.until(lambda: not desk.composer.console.app.is_running)
+
+    assert compose(files, play) == 0
+
+
+@contextmanager
+def no_room(path):
+    path.chmod(0o500)
+    try:
+        yield
+    finally:
+        path.chmod(0o700)
+
+
+def test_the_table_of_keys_is_what_is_bound(files, worker):
+    async def play(desk):
+        bound = {
+            tuple(str(getattr(k, "value", k)) for k in b.keys) for b in desk.composer.console.app.key_bindings.bindings
+        }
+        names = {"enter": "c-m", "tab": "c-i"}
+        for key in commands.KEYS:
+            for press in key.presses:
+                assert tuple(names.get(name, name) for name in press) in bound, key.name
+
+    compose(files, play)

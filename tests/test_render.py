@@ -1,0 +1,340 @@
+"""Rendering: everything that is there appears, nothing that is there controls the terminal, at any width."""
+
+import random
+import re
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from cass import calls, prose, render
+from cass.blocks import Answer, Block, Call, Moved, Now, safe
+from cass.look import Look, ansi, look_for
+from cass.records import (
+    Approval,
+    ApprovalRequest,
+    Assistant,
+    Compaction,
+    Meta,
+    Notice,
+    Status,
+    ToolCall,
+    ToolResult,
+    TurnEnd,
+    Usage,
+    User,
+)
+
+AT = "2026-01-01T00:00:00.000Z"
+LOOKS = [
+    Look(),
+    Look(width=20),
+    Look(width=1),
+    Look(full=True, reasoning=True),
+    Look(width=20, full=True, reasoning=True),
+    Look(color=False),
+    Look(escapes=False, color=False),
+    Look(plain=True, escapes=False, color=False),
+]
+OUR_SEQUENCES = re.compile(r"\x1b\[[0-9;]*m")
+
+NASTY = (
+    "\x1b]52;c;cm0gLXJmIH4=\x07 \x1b]0;pwned\x07 \x1b]8;;http://evil.test\x07click\x1b]8;;\x07 \x1b[2J\x1b[10A \x1b[6n"
+    " \x1bc \x1bPtmux;\x1b\x1b]52;c;YQ==\x07\x1b\\ \x9b31m \x9d0;x\x9c safe command\rrm -rf ~ \u202egnp.exe \x1b]"
+)
+MARKUP = "[/INST] list[int] arr[red]x [b :smile: Vec<T> <div> &amp;"
+
+
+def blocks_of(text: str) -> list[Block]:
+    """Every kind of block, with `text` wherever somebody else chooses the words."""
+    tool = ToolCall("x", text, {"path": text, text: [text]})
+    approval = Approval(
+        request_id="r", tool_call_id="x", decision="approved", by=text, reason=text, rule=text, created_at=AT
+    )
+    failed = ToolResult(tool_call_id="x", name=text, content=f"Error: {text}\nmore", ok=False, created_at=AT)
+    edit = ToolCall("x", "edit", {"path": text, "edits": [{"old_text": text, "new_text": f"{text}!"}]})
+    shell = ToolCall("x", "shell", {"command": f"{text}\n{text}"})
+    good = ToolResult(tool_call_id="x", name="read", content=text, ok=True, created_at=AT)
+    denied = Approval(request_id="r", tool_call_id="x", decision="denied", by=text, reason=text, created_at=AT)
+    return [
+        Meta(chat_id="c", created_at=AT, provider=text, model=text, cwd=text),
+        Moved(text),
+        User(id="u", content=text, created_at=AT, origin={"by": text}),
+        Assistant(id="a", content=text, reasoning=text, created_at=AT, stop="error"),
+        Assistant(id="a", content=f"# {text}\n\n- {text}\n\n> {text}\n\n```{text}\n{text}\n```\n", created_at=AT),
+        Assistant(id="a", content=f"**{text}**\n\n|a|b|\n|-|-|\n|{text}|c|\n\n`{text}`\n", created_at=AT),
+        Call(call=tool, approval=approval, result=failed),
+        Call(call=shell, approval=denied, result=failed),
+        Call(call=edit, result=good),
+        Call(call=ToolCall("x", "read", {}, arguments_raw=text)),
+        approval,
+        Compaction(summary=text, first_kept_id=None, tokens_before=1, created_at=AT),
+        TurnEnd(turn="u", answers=("u",), outcome="failed", error=text, created_at=AT),
+        TurnEnd(turn="u", answers=("u",), outcome=text, created_at=AT),
+        Notice(level="error", text=text),
+        Notice(level=text, text=text),
+    ]
+
+
+def nows_of(text: str) -> list[Now]:
+    request = ApprovalRequest(
+        request_id="r", tool_call_id="x", name=text, arguments={}, reason=text, sandboxed=False, created_at=AT
+    )
+    shell = ToolCall("x", "shell", {"command": text})
+    status = Status(state=text, mode=text, provider=text, model=text, detail=text, created_at=AT)
+    return [
+        Now(Answer(of="a", text=text, reasoning=text, calls=((text, text),)), None, status),
+        Now(None, Call(call=shell, request=request), status),
+        Now(None, Call(call=shell, started_at=AT, output=f"{text}\n{text}"), status),
+    ]
+
+
+def shown(block: Block, look: Look | None = None) -> str:
+    look = look or Look(escapes=False, color=False)
+    return "\n".join(ansi(render.lines(block, look), look))
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("text", [NASTY, MARKUP, "", "\n\n", "\ud800 \U0001f469\u200d\U0001f467 漢字 \t\tx"])
+def test_e01_no_text_of_others_brings_an_escape_sequence(text: str, look: Look) -> None:
+    lines = [line for block in blocks_of(text) for line in ansi(render.lines(block, look), look)]
+    lines += [line for now in nows_of(text) for line in ansi(render.now(now, [], look, 0.0), look)]
+    for line in lines:
+        bare = OUR_SEQUENCES.sub("", line)
+        assert bare == safe(bare), repr(line)
+        assert "\n" not in bare
+        assert look.escapes or line == bare
+        line.encode()
+
+
+@pytest.mark.parametrize("look", [Look(width=200, escapes=False, color=False), LOOKS[-1]])
+def test_e02_brackets_tags_and_entities_appear_literally_everywhere(look: Look) -> None:
+    for block in blocks_of(MARKUP):
+        if block not in (TurnEnd(turn="u", answers=("u",), outcome="done", created_at=AT),):
+            text = shown(block, Look(width=400, escapes=False, color=False, full=True, reasoning=True))
+            assert MARKUP in text.replace("\n", " "), block
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_e02_an_escaping_link_cannot_smuggle_a_control_through_its_percent_signs(look: Look) -> None:
+    text = "".join(ansi(prose.lines("<http://x/%1B%5D0;pwned%07> ![a](b%1b) [c](d%1b)", 60), look))
+    assert OUR_SEQUENCES.sub("", text) == safe(OUR_SEQUENCES.sub("", text))
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 20, 37, 80])
+def test_no_line_is_wider_than_the_screen_but_code_that_the_terminal_wraps(width: int) -> None:
+    wide = "漢字 👩‍👩‍👧 " * 9 + "a" * 99 + "\tb" * 9
+    look = Look(width=width, escapes=False, color=False)
+    for block in blocks_of(wide):
+        if isinstance(block, Assistant) and "```" in block.content:
+            continue
+        for line in ansi(render.lines(block, look), look):
+            assert cell_len(line) <= max(width, prose.NARROWEST + 4), repr(line)
+
+
+@pytest.mark.parametrize("width", [1, 20, 80])
+def test_markdown_of_any_shape_is_laid_out(width: int) -> None:
+    rng = random.Random(3)
+    parts = ["> ", "- ", "1. ", "    ", "```\n", "| a | b |\n|---|---|\n", "# ", "**", "`", "\n", "\n\n", "x", "[a](b)"]
+    parts += ["![i](s)", "~~", "<div>", "\\", "  \n", "---\n", "|", "漢", "\t", "* * *\n"]
+    for _ in range(300):
+        source = "".join(rng.choice(parts) for _ in range(rng.randrange(40)))
+        prose.lines(source, width)
+    prose.lines("> " * 60 + "x\n" + "- " * 60 + "y", width)
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("# One\n\nTwo **three**", ["One", "", "Two three"]),
+        ("a\nb  \nc", ["a b", "c"]),
+        ("- a\n- b\n  - c\n\n  d", ["• a", "• b", "  • c", "", "  d"]),
+        ("9. a\n10. b", [" 9. a", "10. b"]),
+        ("> a\n> b", ["▏ a b"]),
+        ("```py\nx = 1\n\ny\n```", ["  x = 1", "", "  y"]),
+        ("[text](http://a.test) <http://b.test>", ["text (http://a.test) http://b.test"]),
+        ("![alt](x.png)", ["![alt](x.png)"]),
+        ("[x]: http://a.test", ["[x]: http://a.test"]),
+        ("| a | b |\n|---|--:|\n| 1 | 2 |", ["a   b", "─────", "1   2"]),
+        ("---", ["─" * 40]),
+    ],
+)
+def test_markdown_as_lines(source: str, lines: list[str]) -> None:
+    assert [line.plain for line in prose.lines(source, 60)] == lines
+
+
+def test_code_is_coloured_by_its_language_and_plain_where_it_is_unknown() -> None:
+    coloured = ansi(prose.highlight("def f(): return 'x'", "python"), Look())
+    assert "\x1b[35mdef\x1b[0m" in coloured[0]
+    assert ansi(prose.highlight("def f()", "no-such-language"), Look()) == ["def f()"]
+    assert ansi(prose.highlight("x" * 9999, "python"), Look()) == ["x" * 9999]
+
+
+# ---- tool calls
+
+
+def call(name: str, content: str, /, *, ok: bool = True, approval: Approval | None = None, **arguments: Any) -> Call:
+    result = ToolResult(tool_call_id="x", name=name, content=content, ok=ok, created_at=AT)
+    return Call(call=ToolCall("x", name, arguments), result=result, approval=approval)
+
+
+def test_a_call_shows_what_it_is_about_its_result_and_how_it_ended() -> None:
+    assert shown(call("read", "1  a\n2  b", files=[{"path": "app.py", "lines": "1-2"}])).split("\n") == [
+        "● read app.py 1-2",
+        "  │ 1  a",
+        "  │ 2  b",
+        "  ╰ ok",
+    ]
+    assert shown(call("write", "wrote 3 bytes", path="a", content="x\ny\n")).split("\n") == [
+        "● write a (2 lines)",
+        "  ╰ ok · wrote 3 bytes",
+    ]
+    assert shown(call("x", "Error: unknown tool 'x'", ok=False)).split("\n") == ["● x", "  ╰ failed · unknown tool 'x'"]
+
+
+def test_a_long_result_is_short_and_says_how_much_is_hidden_and_how_to_see_it() -> None:
+    lines = shown(call("ls", "\n".join(f"file{i}" for i in range(100)))).split("\n")
+    assert len(lines) == 1 + 12 + 1
+    assert lines[-1] == "  ╰ ok · … 88 more lines (Ctrl-O)"
+
+
+def test_a_result_of_few_long_lines_is_short_too() -> None:
+    text = shown(call("read", "x" * 5000 + "\n" + "y" * 5000))
+    assert text.count("x") == 2000
+    assert "y" not in text
+    assert text.endswith("ok · … 1 more line (Ctrl-O)")
+    assert shown(call("read", "x" * 5000)).endswith("ok · … 3,000 more characters (Ctrl-O)")
+
+
+def test_the_full_view_has_every_argument_as_json_and_the_whole_result() -> None:
+    look = Look(escapes=False, color=False, full=True)
+    text = shown(call("ls", "\n".join(f"file{i}" for i in range(100)), path="src"), look)
+    assert '  │ {\n  │   "path": "src"\n  │ }\n' in text
+    assert "file99" in text
+    assert "Ctrl-O" not in text
+
+
+def test_an_edit_shows_what_it_takes_away_and_puts_in_its_place() -> None:
+    edits = [{"old_text": "a\nb\nc\n", "new_text": "a\nB\nc\n"}]
+    lines = shown(call("edit", "edited", path="f", edits=edits)).split("\n")
+    assert lines == ["● edit f (1 edit)", "  │  a", "  │ -b", "  │ +B", "  │  c", "  ╰ ok · edited"]
+
+
+def test_a_long_edit_says_how_much_of_it_is_hidden() -> None:
+    edits = [{"old_text": "", "new_text": "\n".join(map(str, range(40)))}]
+    text = shown(call("edit", "edited", path="f", edits=edits))
+    assert "  │ +11\n  │ … 28 more lines (Ctrl-O)\n  ╰ ok" in text
+    assert "  │ +39" in shown(call("edit", "edited", path="f", edits=edits), Look(escapes=False, full=True))
+
+
+@pytest.mark.parametrize("command", ["x" * 5000, "\n".join(["step"] * 5000)])
+def test_a_long_command_is_cut_once_it_needs_no_approval(command: str) -> None:
+    assert len(shown(call("shell", "ok", command=command))) < 2500
+    assert "(Ctrl-O)" in shown(call("shell", "ok", command=command))
+    assert "(Ctrl-O)" not in shown(call("shell", "ok", command=command), Look(escapes=False, full=True))
+
+
+def test_a_long_paste_is_cut_on_the_screen_and_whole_in_the_full_view() -> None:
+    paste = User(id="u", content="\n".join(map(str, range(10_000))), created_at=AT)
+    assert shown(paste).endswith("  59\n  … 9,940 more lines (Ctrl-O)")
+    assert shown(paste, Look(escapes=False, full=True)).endswith("  9999")
+
+
+def test_it_says_who_allowed_and_who_denied() -> None:
+    yes = Approval(request_id="r", tool_call_id="x", decision="approved", by="ada", created_at=AT, rule="shell(ls)")
+    no = Approval(request_id="r", tool_call_id="x", decision="denied", by="ada", created_at=AT, reason="not now")
+    assert "approved by ada, always for shell(ls)" in shown(call("shell", "x\ny", approval=yes, command="ls"))
+    assert shown(call("shell", "Error: denied", ok=False, approval=no, command="ls")).split("\n") == [
+        "● shell ls",
+        "  ╰ denied by ada: not now",
+    ]
+
+
+def test_a_pending_approval_shows_the_whole_command_and_that_nothing_bounds_it() -> None:
+    command = "\n".join(f"step {i}" for i in range(50))
+    request = ApprovalRequest(
+        request_id="r", tool_call_id="x", name="shell", arguments={}, reason="it asks", sandboxed=False, created_at=AT
+    )
+    block = Call(call=ToolCall("x", "shell", {"command": command}), request=request)
+    text = "\n".join(line.plain for line in calls.running(block, Look(), 0.0))
+    assert "step 49" in text
+    assert "waits for approval: it asks" in text
+    assert "not sandboxed: this command can do anything you can" in text
+
+
+def test_a_running_call_shows_its_last_output_and_its_seconds() -> None:
+    block = Call(
+        call=ToolCall("x", "shell", {"command": "make"}),
+        started_at="1970-01-01T00:00:10.000Z",
+        output="".join(f"line {i}\n" for i in range(1000)),
+    )
+    lines = [line.plain for line in calls.running(block, Look(), 75.0)]
+    assert lines == ["● shell make", *[f"  │ line {i}" for i in range(994, 1000)], "  ╰ running · 1 min 5 s"]
+
+
+def test_reasoning_is_one_line_until_it_is_asked_for() -> None:
+    answer = Assistant(id="a", content="so", reasoning="one\ntwo", created_at=AT)
+    assert shown(answer).split("\n") == ["∴ thought, 2 lines (Ctrl-T)", "", "so"]
+    assert "┆ one\n┆ two\n\nso" in shown(answer, Look(reasoning=True, escapes=False))
+
+
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        (TurnEnd(turn="u", answers=("u",), outcome="done", created_at=AT), ""),
+        (TurnEnd(turn="u", answers=("u",), outcome="cancelled", created_at=AT), "■ cancelled"),
+        (TurnEnd(turn="u", answers=("u",), outcome="failed", error="boom", created_at=AT), "✗ failed: boom"),
+        (TurnEnd(turn="u", answers=("u",), outcome="blocked", error="no", created_at=AT), "■ blocked: no"),
+        (Assistant(id="a", content="x", created_at=AT, stop="length"), "x\n\n… cut at the output limit"),
+        (Notice(level="warning", text="odd"), "! odd"),
+    ],
+)
+def test_how_things_end_in_words(block: Block, text: str) -> None:
+    assert shown(block) == text
+
+
+def test_the_full_view_of_a_done_turn_has_its_tokens() -> None:
+    end = TurnEnd(turn="u", answers=("u",), outcome="done", created_at=AT, usage=Usage(1234, 5, 1000))
+    assert shown(end, Look(escapes=False, full=True)) == "1,234 tokens in (1,000 cached) · 5 out"
+
+
+def test_the_header_says_that_the_demo_is_no_model() -> None:
+    text = shown(Meta(chat_id="c-a8f3", created_at=AT, provider="demo", model="demo", cwd="/w"))
+    assert "c-a8f3" in text
+    assert "demo: offline and no language model" in text
+    assert "FIREWORKS_API_KEY" in text
+
+
+# ---- colours
+
+
+@pytest.mark.parametrize(
+    ("environ", "is_terminal", "choice", "escapes", "color"),
+    [
+        ({"TERM": "xterm"}, True, "auto", True, True),
+        ({"TERM": "xterm"}, False, "auto", False, False),
+        ({"TERM": "dumb"}, True, "auto", False, False),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, "auto", True, False),
+        ({"TERM": "xterm", "NO_COLOR": ""}, True, "auto", True, True),
+        ({"TERM": "xterm", "CLICOLOR": "0"}, True, "auto", True, False),
+        ({"FORCE_COLOR": "1"}, False, "auto", True, True),
+        ({"FORCE_COLOR": "0"}, False, "auto", False, False),
+        ({"CLICOLOR_FORCE": "1", "CLICOLOR": "0"}, False, "auto", True, True),
+        ({"TERM": "xterm"}, False, "always", True, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, "always", True, True),
+        ({"TERM": "xterm", "FORCE_COLOR": "1"}, True, "never", False, False),
+    ],
+)
+def test_colours_follow_the_environment(
+    environ: dict[str, str], is_terminal: bool, choice: str, escapes: bool, color: bool
+) -> None:
+    look = look_for(environ, is_terminal, choice)
+    assert (look.escapes, look.color) == (escapes, color)
+
+
+def test_without_colours_there_are_none_and_the_words_are_the_same() -> None:
+    for block in blocks_of("text"):
+        coloured, mono, bare = (ansi(render.lines(block, look), look) for look in (LOOKS[0], LOOKS[5], LOOKS[6]))
+        assert [OUR_SEQUENCES.sub("", line) for line in coloured] == bare
+        assert [OUR_SEQUENCES.sub("", line) for line in mono] == bare
+        assert not [line for line in mono if re.search(r"\x1b\[[0-9;]*(3|4|9|10)[0-7][;m]", line)]

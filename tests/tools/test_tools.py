@@ -1,0 +1,101 @@
+"""The table of tools: names, schemas, and arguments that are checked before anything happens."""
+
+import json
+import os
+
+import pytest
+
+from cass import tools
+from cass.errors import ToolError
+
+
+def test_the_tools_stand_in_a_fixed_order():
+    assert tools.NAMES == ("ls", "read", "grep", "write", "edit", "shell")
+    assert [schema["name"] for schema in tools.schemas(["shell", "ls"])] == ["ls", "shell"]
+
+
+def test_an_unknown_tool_is_named():
+    with pytest.raises(ToolError, match=r"^unknown tool 'bash'$"):
+        tools.find("bash")
+
+
+def test_all_schemas_together_stay_lean():
+    functions = [{"type": "function", "function": schema} for schema in tools.schemas(tools.NAMES)]
+    assert len(json.dumps(functions, separators=(",", ":"))) < 2_300
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "message"),
+    [
+        ("ls", {"path": 5}, '"path" must be a string, not a number (5)'),
+        ("ls", {"path": ""}, '"path" must be a path'),
+        ("ls", {"path": "a\0b"}, '"path" must be a path'),
+        ("ls", {"dir": "."}, 'takes path; not "dir"'),
+        ("read", {}, '"files" must be a list of {"path","lines"?}'),
+        ("read", {"files": []}, '"files" must be a list'),
+        ("read", {"files": [3]}, '"files" must be a list'),
+        ("read", {"files": [{"lines": "1-2"}]}, '"path" is missing'),
+        ("read", {"files": [{"path": "a", "lines": "x"}]}, '"lines" must be like "35-60"'),
+        ("read", {"files": [{"path": "a", "lines": "9-3"}]}, "3 comes before 9"),
+        ("read", {"path": "a", "offset": "x"}, '"offset" must be an integer'),
+        ("grep", {}, '"query" is missing'),
+        ("grep", {"query": ""}, '"query" is empty'),
+        ("grep", {"query": "x", "regex": "perhaps"}, '"regex" must be true or false'),
+        ("grep", {"query": "x", "paths": [1]}, '"paths" must be a path'),
+        ("write", {"path": "a"}, '"content" is missing'),
+        ("write", {"path": "a/", "content": ""}, "must name a file"),
+        ("write", {"path": "a", "content": {"a": 1}}, '"content" must be a string, not an object'),
+        ("write", {"path": "a", "content": "\ud800"}, "half a character"),
+        ("edit", {"path": "a"}, '"edits" must be a list of {"old_text","new_text"'),
+        ("edit", {"path": "a", "edits": ["x"]}, '"edits" must be a list'),
+        ("edit", {"path": "a", "edits": [{"new_text": "x"}]}, 'edit 1: "old_text" is missing'),
+        ("shell", {}, '"command" is missing'),
+        ("shell", {"command": " "}, "must be a command"),
+        ("shell", {"command": "ls", "cwd": "/"}, 'takes command, timeout_ms; not "cwd"'),
+        ("shell", {"command": "ls", "timeout_ms": "soon"}, '"timeout_ms" must be an integer'),
+    ],
+)
+def test_wrong_arguments_are_explained_before_anything_runs(workspace, tool, arguments, message):
+    with pytest.raises(ToolError) as failed:
+        workspace.reaches(tool, **arguments)
+    assert message in str(failed.value)
+    assert str(failed.value).startswith(tool.split()[0])
+    assert os.listdir(workspace.root) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("read", {"files": "a.txt"}),
+        ("read", {"files": {"path": "a.txt", "lines": ""}}),
+        ("read", {"files": ["a.txt"]}),
+        ("read", {"files": '[{"path": "a.txt"}]'}),
+        ("read", {"path": "a.txt"}),
+        ("read", {"path": "a.txt", "offset": "1", "limit": 1.0}),
+        ("read", {"files": [{"path": "a.txt", "lines": [1, 2]}]}),
+        ("read", {"files": [{"path": "a.txt", "lines": "lines 1..2"}]}),
+        ("grep", {"query": "one", "paths": "a.txt", "regex": "true", "context_lines": "0", "max_matches": None}),
+        ("grep", {"query": "one", "path": "a.txt"}),
+        ("ls", {}),
+    ],
+)
+def test_what_is_clearly_meant_is_taken(workspace, tool, arguments):
+    (workspace.root / "a.txt").write_text("one\n")
+    assert "a.txt" in workspace(tool, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "paths"),
+    [
+        ("read", {"files": ["a", {"path": "../OUT/b"}]}, ["W/a", "OUT/b"]),
+        ("grep", {"query": "x", "paths": ["a", "b/.."]}, ["W/a", "W"]),
+        ("grep", {"query": "x"}, ["W"]),
+        ("write", {"path": "n/x", "content": ""}, ["W/n/x"]),
+        ("edit", {"path": "a", "edits": [{"old_text": "a", "new_text": "b"}]}, ["W/a"]),
+        ("shell", {"command": "cat a"}, []),
+    ],
+)
+def test_an_action_names_all_paths_of_a_call(workspace, tool, arguments, paths):
+    reaches = workspace.reaches(tool, **arguments)
+    assert [os.path.relpath(reach.path, workspace.root.parent) for reach in reaches] == paths
+    assert all(reach.write == (tool in ("write", "edit")) for reach in reaches)
