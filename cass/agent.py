@@ -24,6 +24,7 @@ from cass.records import (
     Assistant,
     Compaction,
     Delta,
+    Notice,
     Record,
     Status,
     ToolCall,
@@ -72,6 +73,7 @@ class Desk:
     max_turns: int | None
     max_tool_output: int
     context_limit: int
+    supports_tools: bool
     answer: Callable[[str], Awaitable[Answer]]
     """Waits for the person's answer to the request with this id."""
     steering: Callable[[], list[User]]
@@ -101,6 +103,8 @@ class _State:
     usage: Usage = Usage()
     last: Assistant | None = None
     blocked: bool = False
+    told: bool = False
+    """Whether the person was told that the context is full."""
     growing: str | None = None
     """Id of the answer that is being streamed."""
     text: list[str] = field(default_factory=list)
@@ -221,13 +225,15 @@ async def _stream(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
     yield desk.status("thinking")
     request = context.build(
         desk.records,
-        tools=tools.schemas(name for name in tools.NAMES if name in access.tools(_mode(desk, state))),
+        tools=tools.schemas(access.tools(_mode(desk, state))) if desk.supports_tools else (),
         model=desk.model,
         max_tokens=desk.max_tokens,
         effort=desk.effort,
         limit_tokens=desk.context_limit,
         max_tool_output=desk.max_tool_output,
     )
+    if news := _left_out(request, state):
+        yield Notice(level="warning", text=news)
     of = records.new_id()
     state.begin(of)
     async with aclosing(desk.provider.stream(request, of)) as answer:  # type: ignore[type-var]
@@ -239,6 +245,17 @@ async def _stream(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
                 state.last = record
                 state.usage += record.usage or Usage()
             yield record
+
+
+def _left_out(request: context.Request, state: _State) -> str | None:
+    """What the person should know about a request that does not hold everything; said once a turn."""
+    if not (request.left_out or request.shortened) or state.told:
+        return None
+    state.told = True
+    return (
+        f"the context is full: {request.left_out} older turns and parts of {request.shortened} tool results are not "
+        "sent to the model any more; the chat keeps them (/compact, or a new chat)"
+    )
 
 
 def _wait(error: ProviderError, retry: int) -> float:

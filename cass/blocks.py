@@ -122,7 +122,8 @@ class Fold:
         self._seen: set[tuple[str, ...]] = set()
         self._cwd: str | None = None
         self._calls: list[Call] = []
-        """Calls not yet emitted, in order."""
+        """Calls not yet emitted, in order, all of one message."""
+        self._called_at = ""
         self._texts: dict[str, _Text] = {}
         self._runs: dict[str, _Run] = {}
         self._results: dict[str, str] = {}
@@ -135,9 +136,9 @@ class Fold:
     def step(self, record: Record) -> list[Block]:
         """Fold one record in; return the blocks that are finished by it."""
         key = _key(record)
+        if key in self._seen and not self._is_result_wanted(record):
+            return []
         if key is not None:
-            if key in self._seen:
-                return []
             self._seen.add(key)
         match record:
             case Meta():
@@ -146,6 +147,7 @@ class Fold:
                 self._texts.pop(record.id, None)
                 blocks = [*self._flush(), record]
                 self._calls = [Call(call=call) for call in record.tool_calls]
+                self._called_at = record.created_at
                 return blocks
             case Approval():
                 return self._approval(record)
@@ -195,6 +197,14 @@ class Fold:
                 self._calls[i] = replace(call, result=result)
                 return self._finished()
         return [Call(call=ToolCall(result.tool_call_id, result.name), result=result)]
+
+    def _is_result_wanted(self, record: Record) -> bool:
+        """Whether `record` may be a second result that is just like one before it: same id, text and millisecond."""
+        return (
+            isinstance(record, ToolResult)
+            and record.created_at >= self._called_at
+            and any(call.call.id == record.tool_call_id and call.result is None for call in self._calls)
+        )
 
     def _finished(self) -> list[Block]:
         done = next((i for i, call in enumerate(self._calls) if call.result is None), len(self._calls))

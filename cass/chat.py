@@ -5,6 +5,7 @@ Bytes that were written are never changed or cut. A line that does not parse is 
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,12 +14,16 @@ from pathlib import Path
 from cass import presence, records
 from cass.errors import CassError, ChatBroken, NoChat, UsageError
 from cass.home import Files, Home, create_private
-from cass.records import Fact, Live, Meta, Notice, Record, Status, System, ToolOutput, User
+from cass.records import Fact, Live, Meta, Notice, Record, Status, System, ToolOutput
 from cass.tail import Tail
 
 _HEAD = 4096
 _TITLE_WITHIN = 1 << 18
 """The first user message stands behind the system prompt, with at most 32 KiB of project instructions in it."""
+_SAID = re.compile(
+    rb'\{"type":"message","role":"user","id":"[^"]*","content":"((?:[^"\\]|\\u[0-9a-f]{4}|\\[^u]){0,400})'
+)
+"""The beginning of what a user says, as `records.encode` writes it: the line may be longer than what is read of it."""
 
 
 class Chat:
@@ -226,6 +231,8 @@ def summary(files: Files, cwd: str | None = None) -> Summary | None:
             cwd=first.cwd,
             title=_title(fd),
         )
+    except IsADirectoryError:
+        return None
     finally:
         os.close(fd)
 
@@ -241,8 +248,8 @@ def _changed_at(fd: int) -> str | None:
 
 def _title(fd: int) -> str:
     for line in os.pread(fd, _TITLE_WITHIN, 0).split(b"\n")[1:]:
-        if line.startswith(b'{"type":"message"') and isinstance(found := _decode(line), User):
-            return " ".join(found.content[:400].split())[:200]
+        if found := _SAID.match(line):
+            return " ".join(records.load(b'"%b"' % found[1]).split())[:200]
     return ""
 
 

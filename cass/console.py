@@ -142,7 +142,7 @@ class Console:
         self.reason = Buffer(multiline=False)
         self._search = SearchToolbar(ignore_case=True)
         self._draft_control = BufferControl(self.draft, search_buffer_control=self._search.control)
-        prefix = _prefix("> ", "  ", lambda: "class:ask")
+        prefix = _prefix("❯ ", "  ", lambda: "class:ask")
         self._reason_window = Window(BufferControl(self.reason), height=1, get_line_prefix=prefix)
         self.app: Application[int] = Application(
             Layout(self._rows(), focused_element=self._draft_control),
@@ -230,7 +230,7 @@ class Console:
 
     def _rows(self) -> HSplit:
         shown = self._shown
-        prompt = _prefix("> ", "  ", lambda: f"class:{shown.mode() or 'dim'} bold")
+        prompt = _prefix("❯ ", "  ", lambda: f"class:{shown.mode() or 'dim'} bold")
         draft = Window(
             self._draft_control,
             height=lambda: Dimension(min=1, max=max(self.size.rows - 5, 1)),

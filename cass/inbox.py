@@ -1,11 +1,12 @@
 """The inbox of a chat: its waiting messages and commands, one file each, and the bell that says there are some.
 
-A sender writes ``inbox/.NAME``, renames it to ``inbox/NAME`` and rings. From the rename on the item is accepted: everyone
-sees it by listing, and it survives the death of every process. The worker claims by renaming to ``.taken-NAME`` and
-unlinks once the chat has it; whoever put it takes it back by unlinking. Of two who try, the kernel lets one win.
+A sender writes ``inbox/.NAME``, renames it to ``inbox/NAME`` and rings. From the rename on the item is accepted:
+everyone sees it by listing, and it survives the death of every process. The worker claims by renaming to
+``.taken-NAME`` and unlinks once the chat has it; whoever put it takes it back by unlinking. Of two who try, the kernel
+lets one win.
 
-The bell is a FIFO that carries no message of ours: a ring is one ``\\n`` and means "list the inbox". A line that a shell
-writes into it (``echo hi > in``) is a plain message, never a command.
+The bell is a FIFO that carries no message of ours: a ring is one ``\\n`` and means "list the inbox". A line that a
+shell writes into it (``echo hi > in``) is a plain message, never a command.
 """
 
 import contextlib

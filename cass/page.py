@@ -58,15 +58,21 @@ class Page:
     # ---- finished lines
 
     def begin(self, records: Iterable[Record], last: int | None, budget: int = FIRST_PAINT) -> list[str]:
-        """The newest blocks of a chat just opened: `last` messages, or as many as fit the budget, and what is open."""
+        """The newest blocks of a chat just opened: `last` messages, or as many as fit the budget.
+
+        With 0 nothing is given, not even the header: the screen has it all, and goes on.
+        """
         blocks = self._fold.steps(records)
+        self._turn = _last_turn(blocks)
+        if last == 0:
+            self._above = "line"
+            return []
         head = [block for block in blocks[:1] if isinstance(block, Meta)]
         start = max(newest(blocks, last, budget), len(head))
         made = [line for block in head for line in self._put(block)]
-        if start > len(head) and last != 0:
+        if start > len(head):
             made += self._apart("line") + render.rule(EARLIER, self.look)
         made += [line for block in blocks[start:] for line in self._put(block)]
-        self._turn = _last_turn(blocks)
         return self._ansi(made)
 
     def take(self, records: Iterable[Record], is_running: bool) -> list[str]:

@@ -64,8 +64,12 @@ class Search:
         before = self.matches
         try:
             data = os.read(fd, READ_BYTES)
-            if len(data) < READ_BYTES:
-                self._whole(data, name)
+            if data[:2] in _UTF16:
+                self._utf16(data + _read(fd, BLOCK_BYTES - READ_BYTES), fd, name)
+            elif data.find(b"\0", 0, SNIFF_BYTES) >= 0:
+                self._binary += 1
+            elif len(data) < READ_BYTES:
+                self._block(data, name, 0)
             else:
                 self._large(data + _read(fd, BLOCK_BYTES - READ_BYTES), fd, name)
         except OSError as e:
@@ -73,37 +77,27 @@ class Search:
         finally:
             self.matched += self.matches > before
 
-    def _whole(self, data: bytes, name: str) -> None:
-        if data[:2] in _UTF16:
-            data = data.decode(_UTF16[data[:2]], "replace").removeprefix("\ufeff").encode("utf-8", "replace")
-        self._block(data, name, 0, data)
+    def _utf16(self, data: bytes, fd: int, name: str) -> None:
+        text = data.decode(_UTF16[data[:2]], "replace").removeprefix("\ufeff")
+        self._block(text.encode("utf-8", "replace"), name, 0)
+        if _read(fd, 1):
+            self.notes.append(f"{name}: only its first {len(data):,} bytes were searched (UTF-16)")
 
     def _large(self, start: bytes, fd: int, name: str) -> None:
         """Search a file in blocks of whole lines; a line beyond a block is cut."""
-        if start[:2] in _UTF16:
-            self._whole(start, name)
-            self.notes.append(f"{name}: only its first {len(start):,} bytes were searched (UTF-16)")
-            return
         number, data, more = 0, start, start
         while data:
             end = (data.rfind(b"\n") + 1 if more else 0) or len(data)
-            if not self._block(data[:end], name, number, start):
-                return
+            self._block(data[:end], name, number)
             number += data.count(b"\n", 0, end)
             more = _read(fd, BLOCK_BYTES)
             data = data[end:] + more
 
-    def _block(self, data: bytes, name: str, first: int, start: bytes) -> bool:
-        """Search whole lines, the first of which is number `first` (from 0). False: the file is binary, it is enough.
-
-        `start` is the beginning of the file. It is looked at only once something matches.
-        """
+    def _block(self, data: bytes, name: str, first: int) -> None:
+        """Search whole lines, the first of which is number `first` (from 0)."""
         lines: list[bytes] = []
         written = owed = -1  # the last line written, and the last that is still to follow a match
         for number, text, match in self.query.lines(data):
-            if b"\0" in start[:SNIFF_BYTES]:
-                self._binary += 1
-                return False
             if self._context:
                 lines = lines or data.split(b"\n")
                 written = self._lines(name, lines, first, written + 1, min(owed + 1, number))
@@ -118,7 +112,6 @@ class Search:
             self.matches += 1
             written, owed = number, number + self._context
         self._lines(name, lines, first, written + 1, owed + 1)
-        return True
 
     def _lines(self, name: str, lines: list[bytes], first: int, begin: int, end: int) -> int:
         """Write context, the lines from `begin` to before `end`; return the number of the last one."""
@@ -144,8 +137,8 @@ class Search:
             text = f"No matches in {_count(self.searched, 'file')}"
         if stopped:
             text += f"; stopped at {stopped}: narrow the query or the paths"
-        if self._binary:
-            self.notes.insert(0, f"{_count(self._binary, 'binary file')} with matches not shown")
+        if self._binary and not self.matches:
+            self.notes.insert(0, f"{_count(self._binary, 'binary file')} skipped")
         text = "; ".join([text, *self.notes])
         return f"[{text}]" if self.matches else text
 

@@ -181,6 +181,7 @@ class Session:
         self.desk.provider_name = settings.connection.provider
         self.desk.model, self.desk.effort = settings.model, settings.effort
         self.desk.context_limit, self.desk.max_tokens = settings.context_limit, settings.max_tokens
+        self.desk.supports_tools = settings.supports_tools
         self.show(self.state)
 
     def answer(self, request_id: str, answer: Answer) -> str | None:
@@ -260,6 +261,7 @@ class Session:
             max_turns=settings.max_turns,
             max_tool_output=settings.max_tool_output,
             context_limit=settings.context_limit,
+            supports_tools=settings.supports_tools,
             answer=self._ask,
             steering=lambda: self.steering(),
         )

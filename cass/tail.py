@@ -40,7 +40,12 @@ class Tail:
 
     def read(self) -> list[Record]:
         """Records appended since the last call; a damaged line becomes a warning that names its place."""
-        return [self._decode(line) for line in self.lines() if line.strip()]
+        found = []
+        for line in self.lines():
+            self._count()
+            if line.strip():
+                found.append(self._decode(line))
+        return found
 
     def lines(self) -> list[bytes]:
         """Whole lines appended since the last call, without their ends."""
@@ -63,6 +68,7 @@ class Tail:
 
     def decode_rest(self) -> Record:
         """The last line as if it had ended: a writer that died may have lost nothing but the newline."""
+        self._count()
         return self._decode(self._rest)
 
     def close(self) -> None:
@@ -97,9 +103,11 @@ class Tail:
         *lines, self._rest = b"".join(pieces).split(b"\n")
         return lines
 
-    def _decode(self, line: bytes) -> Record:
+    def _count(self) -> None:
         if self._line is not None:
             self._line += 1
+
+    def _decode(self, line: bytes) -> Record:
         try:
             return decode(line)
         except BadRecord as e:

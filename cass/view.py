@@ -7,6 +7,7 @@ a line, and its end ends the viewer.
 """
 
 import contextlib
+import math
 import os
 import select
 import signal
@@ -35,6 +36,10 @@ TICK_S = 1.0
 SETTLING_S = 0.05
 """The same until the watch is surely up, within `SETTLED_S`: what is appended meanwhile wakes nobody."""
 SETTLED_S = 0.5
+STARTING_S = 1.5
+"""A worker that is started together with us needs some time: only after that it is said that there is none."""
+FIRST_WORD_S = 0.2
+"""Whoever reads frames is given so long to say how wide they are to be; it is sent while we start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,17 +235,17 @@ class Viewer:
         self._watch = Watch(files.chat, files.live)
         self._chat: Tail | None = None
         self._live = Tail(files.live)
-        self._was_running = False
+        patience = STARTING_S if isinstance(surface, Terminal) else math.inf  # a composer says it itself
+        self._expects_worker_until = time.monotonic() + patience
         self._heard = b""
 
     def open(self, last: int | None) -> None:
         """The first paint."""
-        self._was_running = presence.is_running(self._files)
+        is_told = isinstance(self._surface, Frames) and self._has_own_width
+        if is_told and select.select([STDIN], [], [], FIRST_WORD_S)[0]:
+            self._hear()  # how wide to paint
         self._chat, found = _open(self._files, last)
-        lines = self._page.begin(found, last)
-        if not self._was_running and isinstance(self._surface, Terminal):
-            lines += self._no_worker()
-        self._surface.show(lines, ())
+        self._surface.show(self._page.begin(found, last), ())
 
     def follow(self) -> None:
         """Until the person, the terminal or the reader is gone."""
@@ -272,13 +277,12 @@ class Viewer:
         is_running = presence.is_running(self._files)
         found = self._live.read() if is_running else []
         finished = self._page.take([*found, *self._chat.read()], is_running)
-        if self._was_running and not is_running:
-            finished += self._no_worker()
-        self._was_running = is_running
+        if is_running:
+            self._expects_worker_until = 0.0
+        elif time.monotonic() > self._expects_worker_until:
+            self._expects_worker_until = math.inf  # said once
+            finished += self._page.say("no worker runs; a message or cass --resume starts one")
         self._surface.show(finished, self._page.live(time.time(), height))
-
-    def _no_worker(self) -> list[str]:
-        return self._page.say("no worker runs; a message or cass --resume starts one")
 
     def _shaken(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGCONT:

@@ -330,14 +330,19 @@ def once(
 
 
 async def _run(files: Files, options: Options, cwd: Path | None, idle_s: float, ready_fd: int | None) -> int:
+    told = False
+
+    def tell(said: dict[str, Any]) -> None:
+        nonlocal told
+        presence.tell(None if told else ready_fd, said)
+        told = True
+
     try:
-        session = Session(files, options, cwd)
-        worker = Worker(session, idle_s, _bound(session))
+        async with Session(files, options, cwd) as session:
+            await _serve(Worker(session, idle_s, _bound(session)), ready=lambda: tell({}))
     except CassError as e:
-        presence.tell(ready_fd, {"error": str(e), "status": e.status, "held": isinstance(e, Held)})
+        tell({"error": str(e), "status": e.status, "held": isinstance(e, Held)})
         raise
-    async with session:
-        await _serve(worker, ready=lambda: presence.tell(ready_fd, {}))
     return 0
 
 

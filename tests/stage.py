@@ -5,11 +5,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from cass import chat, presence, records
 from cass.home import Files, Home
 from cass.records import Record
+
+ROOT = Path(__file__).parents[1]
 
 
 def end_worker(files: Files) -> None:

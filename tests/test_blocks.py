@@ -159,6 +159,11 @@ def test_two_calls_of_one_message_with_the_same_id_get_their_results_in_order() 
     assert [block.result.content for block in blocks if isinstance(block, Call) and block.result] == ["one", "two"]
 
 
+def test_equal_results_of_calls_with_the_same_id_are_two() -> None:
+    blocks = Fold().steps([assistant(calls=["x", "x"]), result("x"), result("x"), result("x")])
+    assert len([block for block in blocks if isinstance(block, Call) and block.result]) == 2
+
+
 @pytest.mark.parametrize("next_record", [end(), user("u2"), assistant("a2"), replace(end(), outcome="failed")])
 def test_a_call_without_a_result_is_given_when_something_else_follows(next_record: Record) -> None:
     asked = assistant(calls=["x"])

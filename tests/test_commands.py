@@ -56,11 +56,11 @@ def test_a_command_is_one_line_that_begins_with_a_slash_and_a_word(text, is_comm
     assert commands.is_command(text) is is_command
 
 
-def test_help_rows_hold_every_key_prefix_and_command_in_lines_that_fit_100_columns():
+def test_help_rows_hold_every_key_prefix_and_command_in_lines_that_fit_80_columns():
     rows = list(commands.help_rows())
     left = {row[0] for row in rows}
     assert left >= {key.name for key in commands.KEYS} | {command.usage for command in commands.SLASH}
-    assert max(len(word) for word in left) + max(len(row[1]) for row in rows) + 4 <= 100
+    assert max(len(word) for word in left) + max(len(row[1]) for row in rows) + 4 <= 80
 
 
 @pytest.mark.parametrize("command", [*commands.SLASH, *commands.SUBCOMMANDS], ids=lambda command: command.name)

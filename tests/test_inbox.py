@@ -1,5 +1,6 @@
 """The inbox and the bell: every message in exactly one hand, and nobody who only rings ever waits."""
 
+import contextlib
 import json
 import os
 import resource
@@ -277,9 +278,9 @@ def test_a_worker_takes_no_foreign_file_for_its_bell(files, make):
 
 def test_a_pipe_full_of_rings_is_no_reason_to_wait(files, bell):
     writing = os.open(files.bell, os.O_WRONLY | os.O_NONBLOCK)
-    with pytest.raises(BlockingIOError):
-        while True:
-            os.write(writing, b"\n" * 4096)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(writing, b"\n" * 4096):
+            pass
     os.close(writing)
     assert inbox.ring(files) is True
     inbox.put(files, {"type": "message", "content": "x" * 200_000})

@@ -217,7 +217,7 @@ def test_the_newest_messages_are_shown_and_that_there_are_earlier_ones() -> None
     lines = Page(BARE).begin(records, 3)
     assert lines[:4] == ["cass  c", "/w", "", "── earlier messages are not shown; cass-view --no-follow"]
     assert lines[4:] == ["shows all", "", "m7", "", "❯ n8", "", "m8"]
-    assert Page(BARE).begin(records, 0) == lines[:2]
+    assert Page(BARE).begin(records, 0) == []
     assert "❯ n0" in Page(BARE).begin(records, 99)
     assert "── earlier" not in "\n".join(Page(BARE).begin(records, None))
 

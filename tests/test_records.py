@@ -214,7 +214,7 @@ SECRET = "tiger7"
         (f'{{"type":"system","content":["{SECRET}"]}}', '"content" is list, not str'),
         (f'{{"type":"tool_result","tool_call_id":"{SECRET}","name":"n","content":"c","ok":1,"created_at":"t"}}', "ok"),
         (f'{{"type":"turn_end","turn":"{SECRET}","answers":"1","outcome":"done","created_at":"t"}}', '"answers"'),
-        (f'{{"type":"message","role":"assistant","id":"","content":"","created_at":"","tool_calls":["{SECRET}"]}}', "call"),
+        ('{"type":"message","role":"assistant","id":"","content":"","created_at":"","tool_calls":[9]}', "call"),
         (f'{{"type":"message","role":"assistant","id":"1","content":"","created_at":"t","usage":"{SECRET}"}}', "usage"),
         (f'{{"type":"meta","chat_id":"{SECRET}","created_at":"t","agents_files":"{SECRET}"}}', "agents_files"),
     ],

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -55,7 +56,7 @@ def test_any_records_in_any_pieces_arrive_once_and_whole(tmp_path_factory, conte
     stream = b"".join(map(line, contents))
     places = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
     tail, found = Tail(path), []
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in pairwise(places):
         append(path, stream[start:end])
         found += tail.read()
     tail.close()

@@ -5,6 +5,7 @@ because a call that silently ignores half of its arguments does something else t
 """
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,6 +42,10 @@ class Given:
     def checked_path(self, value: object, name: str) -> str:
         if not isinstance(value, str) or not value.strip() or "\0" in value:
             raise self.error(f'"{name}" must be a path')
+        try:
+            os.fsencode(value)
+        except UnicodeEncodeError as e:
+            raise self.error(f'"{name}" holds half a character at {e.start}') from e
         return value
 
     def integer(self, name: str, default: int, low: int, high: int) -> int:

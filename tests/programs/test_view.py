@@ -386,13 +386,14 @@ def test_a_chat_of_a_hundred_megabytes_is_not_loaded_to_be_shown(files: Files) -
 def test_on_a_terminal_it_follows_what_is_appended_by_any_means(files: Files, pane: Callable[..., Pane]) -> None:
     append(files, user("find main"), ended())
     viewer = pane(files)
-    viewer.see("no worker runs")
+    viewer.see("❯ find main")
     subprocess.run(
         ["sh", "-c", 'echo "$1" >> "$2"', "sh", encode(user("by hand", "u2")).decode().strip(), str(files.chat)],
         check=True,
     )
     text = viewer.see("❯ by hand")
     assert text.count("❯ find main") == 1
+    viewer.see("no worker runs")
 
 
 def test_an_answer_grows_at_the_bottom_and_ends_as_finished_lines(
@@ -467,7 +468,7 @@ def test_the_end_of_the_worker_is_said_once_and_its_live_state_is_gone(files: Fi
 
 def test_j03_a_record_is_shown_when_its_line_is_whole_and_once(files: Files, pane: Callable[..., Pane]) -> None:
     viewer = pane(files)
-    viewer.see("no worker runs")
+    viewer.see(files.chat_id)
     line = encode(user("中文😀 whole"))
     inside = line.index("中".encode()) + 1
     with files.chat.open("ab", buffering=0) as chat:
@@ -538,7 +539,7 @@ def test_it_goes_on_after_it_was_suspended(files: Files, worker: LiveFile, pane:
 
 def test_it_ends_when_its_terminal_is_gone(files: Files, pane: Callable[..., Pane]) -> None:
     viewer = pane(files)
-    viewer.see("no worker runs")
+    viewer.see(files.chat_id)
     viewer.close_terminal()
     viewer.process.wait(10)
 
@@ -613,6 +614,14 @@ def test_frames_obey_width_and_keys_and_end_with_their_input(files: Files, frame
     viewer.process.send_signal(signal.SIGINT)  # Ctrl-C in the terminal of whoever reads the frames
     viewer.process.stdin.close()
     assert viewer.process.wait(10) == 0
+
+
+def test_the_first_paint_has_the_width_that_was_told_at_once(files: Files, framed: Callable[..., Framed]) -> None:
+    append(files, user("go"), answer("word " * 60))
+    viewer = framed(files)
+    viewer.tell({"width": 33})
+    wait_for(lambda: viewer.printed.count("word") == 60)
+    assert max(len(line) for line in viewer.printed.split("\n") if "word" in line) == 29
 
 
 def test_twenty_thousand_deltas_are_all_shown_once_each(

@@ -30,6 +30,7 @@ def test_all_schemas_together_stay_lean():
         ("ls", {"path": 5}, '"path" must be a string, not a number (5)'),
         ("ls", {"path": ""}, '"path" must be a path'),
         ("ls", {"path": "a\0b"}, '"path" must be a path'),
+        ("ls", {"path": "a\ud800"}, '"path" holds half a character at 1'),
         ("ls", {"dir": "."}, 'takes path; not "dir"'),
         ("read", {}, '"files" must be a list of {"path","lines"?}'),
         ("read", {"files": []}, '"files" must be a list'),
