@@ -7,7 +7,6 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -220,6 +219,8 @@ def summary(files: Files, cwd: str | None = None) -> Summary | None:
         return None
     try:
         head = os.pread(fd, _HEAD, 0)
+        if b"\n" not in head:  # a workspace with a long path, many project instructions
+            head = os.pread(fd, _TITLE_WITHIN, 0)
         first = _decode(head.split(b"\n", 1)[0])
         if not isinstance(first, Meta) or (cwd is not None and os.path.realpath(first.cwd) != cwd):
             return None

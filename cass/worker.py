@@ -268,8 +268,10 @@ class Worker:
 
     async def _decide(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
+            # Read first: closing a socket with unread bytes in it would take the answer away with them.
+            line = await asyncio.wait_for(reader.readline(), 5)
             who = decisions.caller(writer.get_extra_info("socket"))
-            request = decisions.parse(await asyncio.wait_for(reader.readline(), 5))
+            request = decisions.parse(line)
             self._act(request, who)
             answer: dict[str, Any] = {"ok": True}
         except (CassError, ValueError, TimeoutError) as e:

@@ -273,7 +273,8 @@ def test_chats_are_listed_by_their_last_record(home):
 
 
 def test_a_summary_says_what_a_chat_is_about_in_one_line(home):
-    make(home, "1", user("first\n  line\twith \u0007 things"), user("second"), model="a/b", at="2026-01-01T00:00:00.000Z")
+    said = [user("first\n  line\twith \u0007 things"), user("second")]
+    make(home, "1", *said, model="a/b", at="2026-01-01T00:00:00.000Z")
     (found,) = chat.summaries(home)
     assert found == chat.Summary("1", "2026-01-01T00:00:00.000Z", AT, "a/b", "/w", "first line with \u0007 things")
 
@@ -291,6 +292,12 @@ def test_a_last_record_that_is_long_is_dated_by_its_file(home):
     make(home, "1", user("x" * 10_000))
     os.utime(home.files("1").chat, (0, 1767225600))
     assert chat.summaries(home)[0].changed_at == "2026-01-01T00:00:00.000Z"
+
+
+def test_a_first_record_may_be_long(home):
+    make(home, "1", user("hi"), cwd="/w" + "/deep" * 2000)
+    (found,) = chat.summaries(home)
+    assert (len(found.cwd), found.title) == (10_002, "hi")
 
 
 def test_only_chats_of_the_workspace_are_listed_where_one_is_given(home, tmp_path):
