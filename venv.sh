@@ -45,7 +45,7 @@ def main():
     home.mkdir(exist_ok=True)
     fcntl.flock(os.open(home, os.O_RDONLY), fcntl.LOCK_EX)  # of two first starts at once the second waits
     made = {path.name: path.read_text().splitlines() for path in home.glob("made*")} if python.exists() else {}
-    if any(made.get(name) != lines for name, lines in wanted.items()):
+    if not any({*base, *more} <= set(lines) for lines in made.values()):
         print(f"cass: making {home} with {', '.join(base + more)}", flush=True)
         for path in home.glob("made*"):
             path.unlink()

@@ -178,18 +178,23 @@ async def turn(desk: Desk, user: User) -> AsyncGenerator[Record, None]:
 
 
 async def _rounds(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
-    """Ask, run what is asked for, ask again, until an answer without calls and nothing more from the person."""
+    """Ask, run what is asked for, ask again, until an answer without calls and nothing more from the person.
+
+    Every generator below is closed here and now, not when it is collected: a cancelled turn ends after its tool did.
+    """
     while True:
-        async for record in _answer(desk, state):
-            yield record
+        async with aclosing(_answer(desk, state)) as answer:
+            async for record in answer:
+                yield record
         assert state.last is not None
         news: list[User] = []
         for call in state.last.tool_calls:
             if news:
                 yield _result(call, "Error: not run: the user wrote")
                 continue
-            async for record in _call(desk, state, call):
-                yield record
+            async with aclosing(_call(desk, state, call)) as found:
+                async for record in found:
+                    yield record
             news = desk.steering()
         news += desk.steering()
         for user in news:
@@ -209,8 +214,9 @@ async def _answer(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
     for retry in range(RETRIES + 1):
         state.requests += 1
         try:
-            async for record in _stream(desk, state):
-                yield record
+            async with aclosing(_stream(desk, state)) as answer:
+                async for record in answer:
+                    yield record
             return
         except ProviderError as e:
             for partial in state.partial(desk.model, "error"):
@@ -302,8 +308,9 @@ async def _call(desk: Desk, state: _State, call: ToolCall) -> AsyncGenerator[Rec
         if not isinstance(decision, Allow):
             yield _result(call, f"Error: {decision.reason}")
             return
-        async for record in _run(desk, state, call, tool, place):
-            yield record
+        async with aclosing(_run(desk, state, call, tool, place)) as found:
+            async for record in found:
+                yield record
     except ToolError as e:
         yield _result(call, f"Error: {e}")
 
@@ -359,7 +366,7 @@ async def _run(desk: Desk, state: _State, call: ToolCall, tool: tools.Tool, plac
     yield ToolStarted(tool_call_id=call.id, created_at=records.now())
     state.output.clear()
     try:
-        async with aclosing(tool.run(call.arguments, place)) as pieces:  # type: ignore[type-var]
+        async with aclosing(tool.run(call.arguments, place)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, str):
                     state.say(piece)

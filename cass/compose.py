@@ -80,9 +80,9 @@ class Composer:
         self.asking = Asking(self.seat, self.console, self._decide, self.say)
         self.transcript = Transcript()
         if layout == "inline":
-            self.transcript = Inline(files, self.console, self._warn)
+            self.transcript = Inline(files, self.console, self._warn, lambda: self.seat.messages)
         elif layout == "panes":
-            self.transcript = Paned(files)
+            self.transcript = Paned(files, self._warn)
         self._slash = Slash(self)
         self._switch = switch
         self._draft = Draft(files)
@@ -193,7 +193,7 @@ class Composer:
             await self.transcript.show()
         except CassError as e:
             self._warn(f"no pane for the viewer: {safe_line(str(e))}; it is shown here")
-            self.transcript = Inline(self.seat.files, self.console, self._warn)
+            self.transcript = Inline(self.seat.files, self.console, self._warn, lambda: self.seat.messages)
             await self.transcript.show()
 
     # ---- the worker

@@ -52,6 +52,7 @@ def run(
     layout = choose_layout(settings.layout, os.environ)
     status, switch_to = guard(lambda child: compose(files, layout=layout, worker_flags=worker_flags, **child))
     if switch_to:
+        print(flush=True)
         command = [sys.executable, "-I", "-m", "cass.cli", "cass", *_without_cwd(worker_flags)]
         os.execv(command[0], [*command, *(["--layout", layout] if options.layout else []), *switch_to])
     with contextlib.suppress(OSError):  # the terminal may be gone

@@ -18,6 +18,7 @@ import os
 import re
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -51,12 +52,20 @@ class Session:
     """One chat held for writing. Open it with `new` or `resume`, close it with `close` or ``async with``."""
 
     def __init__(
-        self, files: Files, options: Options, cwd: Path | None = None, settings: Settings | None = None
+        self,
+        files: Files,
+        options: Options,
+        cwd: Path | None = None,
+        settings: Settings | None = None,
+        widest: Mode = Mode.FULL_ACCESS,
     ) -> None:
         """Lock and mend the chat. Raises NoChat, Held, ConfigError, MissingKey, ChatBroken."""
         found = chat.read(files)
         self.settings: Settings = settings or opening.settings_of(found, files.home, options)
         config.require_key(self.settings)
+        self._widest = widest
+        if self.settings.mode.width > widest.width:
+            self.settings = replace(self.settings, mode=widest)
         meta = chat.meta(found)
         if meta is None:
             raise CassError(f"{files.chat} holds no meta record: it is no chat")
@@ -163,6 +172,8 @@ class Session:
 
     def set_mode(self, mode: Mode) -> None:
         """A narrower mode holds at once, a wider one from the next turn. Raises UsageError where it cannot be."""
+        if mode.width > self._widest.width:
+            raise UsageError(f"a worker that a tool of another chat started is never wider than {self._widest}")
         opening.check_mode(mode, self.desk.place.root)
         self.desk.mode = mode
         self.chat.sign(mode)

@@ -22,7 +22,7 @@ class Outlook:
     meta: Meta | None = None
     status: Status | None = None
     last: str = ""
-    """The text of the last answer."""
+    """The text of the last answer to the last message."""
     end: TurnEnd | None = None
     open: dict[str, User] = field(default_factory=dict)
     """Messages that no end of a turn answers yet."""
@@ -35,6 +35,7 @@ class Outlook:
                 self.meta = record
             case User():
                 self.open[record.id] = record
+                self.last = ""
             case Assistant(content=content) if content.strip() and record.stop != "error":
                 self.last = content
             case Status():

@@ -13,7 +13,7 @@ from typing import Protocol
 from cass.blocks import safe_line
 from cass.errors import CassError
 from cass.frames import Viewer
-from cass.home import Files
+from cass.home import Files, create_private
 from cass.panes import Pane
 
 PRINT_EVERY_S = 0.02
@@ -55,7 +55,11 @@ class Transcript:
 
 
 class Inline(Transcript):
-    def __init__(self, files: Files, screen: Screen, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, files: Files, screen: Screen, warn: Callable[[str], None], newest: Callable[[], int] = lambda: 0
+    ) -> None:
+        """`newest` counts the messages that a viewer shows again which is started in the place of a dead one."""
+        self._newest = newest
         self._files = files
         self._screen = screen
         self._warn = warn
@@ -64,7 +68,7 @@ class Inline(Transcript):
 
     async def show(self) -> None:
         for run in range(RESTARTS + 1):
-            self._viewer = await Viewer.start(self._files, *(["-n", "0"] if run else []))
+            self._viewer = await Viewer.start(self._files, *(["-n", str(self._newest())] if run else []))
             self._columns = 0
             self.resize()
             while (frames := await self._viewer.read()) is not None:
@@ -100,12 +104,17 @@ class Inline(Transcript):
 
 
 class Paned(Transcript):
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, say: Callable[[str], None]) -> None:
+        self._known = files.home.root / ".panes"
+        self._say = say
         self._command = [sys.executable, "-I", "-m", "cass.cli", "cass-view", files.chat_id, "--follow"]
         self._pane: Pane | None = None
 
     async def show(self) -> None:
         self._pane = await asyncio.to_thread(Pane.open, self._command, os.environ)
+        if not self._known.exists():
+            self._say("the chat is in the pane above; cass --layout inline keeps it in this one")
+            os.close(create_private(self._known))
 
     def press(self, key: str) -> bool:
         return self._is_open() and self._pane is not None and self._pane.press(key)

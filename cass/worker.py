@@ -22,8 +22,9 @@ from cass.config import Options, Settings
 from cass.errors import CassError, ChatBroken, Held, Interrupted
 from cass.home import Files
 from cass.inbox import Bell
-from cass.records import Assistant, Notice, TurnEnd, User
+from cass.records import Notice, TurnEnd, User
 from cass.session import Session, Turn
+from cass.status import Outlook
 
 IDLE_S = 60.0
 LIST_EVERY_S = 2.0
@@ -35,13 +36,12 @@ _IN_LINE = frozenset({"message", "compact", "model", "effort", "clear"})
 class Worker:
     """Serves one chat until it is stopped or nobody needs it."""
 
-    def __init__(self, session: Session, idle_s: float = IDLE_S, widest: Mode = Mode.FULL_ACCESS) -> None:
+    def __init__(self, session: Session, idle_s: float = IDLE_S) -> None:
         self.session = session
         self.files = session.files
         self.end: TurnEnd | None = None
         """The end of the turn that `serve` was to end with."""
         self._idle_s = idle_s
-        self._widest = widest
         self._wake = asyncio.Event()
         self._known = {record.id for record in session.records if isinstance(record, User)}
         self._claimed: dict[str, str] = {}
@@ -289,10 +289,7 @@ class Worker:
     def _act(self, request: dict[str, Any], who: decisions.Caller) -> None:
         by = who.words(str(request.get("program") or "an unnamed program")[:80])
         if request["do"] == "mode":
-            mode = _mode(request.get("mode"))
-            if mode.width > self._widest.width:
-                raise CassError(f"this worker was started by a tool of another chat and is never wider than {self._widest}")
-            self.session.set_mode(mode)
+            self.session.set_mode(_mode(request.get("mode")))
             return
         id = str(request.get("request_id"))
         pending = self.session.pending(id)
@@ -340,8 +337,8 @@ async def _run(files: Files, options: Options, cwd: Path | None, idle_s: float, 
         told = True
 
     try:
-        async with Session(files, options, cwd) as session:
-            await _serve(Worker(session, idle_s, _bound(session)), ready=lambda: tell({}))
+        async with Session(files, options, cwd, widest=_widest(files)) as session:
+            await _serve(Worker(session, idle_s), ready=lambda: tell({}))
     except CassError as e:
         tell({"error": str(e), "status": e.status, "held": isinstance(e, Held)})
         raise
@@ -351,14 +348,16 @@ async def _run(files: Files, options: Options, cwd: Path | None, idle_s: float, 
 async def _once(
     files: Files, options: Options, settings: Settings | None, content: str, cwd: Path | None, ask: bool
 ) -> tuple[TurnEnd, str]:
-    async with Session(files, options, cwd, settings) as session:
-        worker = Worker(session, widest=_bound(session))
+    async with Session(files, options, cwd, settings, _widest(files)) as session:
+        worker = Worker(session)
         item = {"type": "message", "content": content, "ask": ask, "origin": {"by": "send", "program": "cass -p"}}
         await _serve(worker, until=inbox.put(files, item))
         if worker.end is None:
             raise Interrupted("interrupted before the turn began; the message waits in the chat")
-        answers = [r.content for r in session.records if isinstance(r, Assistant) and r.stop != "error"]
-        return worker.end, answers[-1] if answers else ""
+        outlook = Outlook()
+        for record in session.records:
+            outlook.add(record)
+        return worker.end, outlook.last
 
 
 async def _serve(worker: Worker, *, until: str | None = None, ready: Callable[[], None] = lambda: None) -> None:
@@ -374,14 +373,6 @@ async def _serve(worker: Worker, *, until: str | None = None, ready: Callable[[]
         words = f"a bug, {type(e).__name__}: {e}; see {worker.files.log}"
         worker.session.chat.sign(worker.session.desk.mode, words)
         raise
-
-
-def _bound(session: Session) -> Mode:
-    """The widest mode that this worker may have; its session is narrowed to it."""
-    widest = _widest(session.files)
-    if session.desk.mode.width > widest.width:
-        session.set_mode(widest)
-    return widest
 
 
 def _widest(files: Files) -> Mode:

@@ -1,4 +1,4 @@
-"""The composer's keys, on a pipe, at a chat whose worker is played by the test: it holds the lock and writes the files."""
+"""The composer's keys, on a pipe, at a chat whose worker the test plays: it holds the lock and writes the files."""
 
 import asyncio
 import socket

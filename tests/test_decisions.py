@@ -1,5 +1,6 @@
 """Decisions: who may answer for the person, asked of the kernel, on real sockets and processes."""
 
+import contextlib
 import json
 import os
 import stat
@@ -49,6 +50,12 @@ while True:
     except ChildProcessError:
         break
 """
+CONNECT = """
+import socket
+os.chdir(files.run)
+s = socket.socket(socket.AF_UNIX)
+s.connect("s")
+"""
 CHILD = """
 if os.fork() == 0:
     ask()
@@ -91,9 +98,10 @@ def test_whatever_descends_from_any_worker_is_refused(worker, code):
 
 
 def test_a_name_in_parentheses_hides_nobody(worker):
-    code = "import ctypes\nctypes.CDLL(None).prctl(15, b') S 1 (', 0, 0, 0)\nask()"
-    assert answer(worker, code) == {"ok": True}
-    assert answer(worker, NAMED + "if os.fork() == 0:\n    libc.prctl(15, b') S 1 (', 0, 0, 0)\n    ask()\n    os._exit(0)\nos.wait()")["ok"] is False
+    odd = "\nlibc.prctl(15, b') S 1 (', 0, 0, 0)\n"
+    assert answer(worker, f"import ctypes\nlibc = ctypes.CDLL(None){odd}ask()") == {"ok": True}
+    below = CHILD.replace("    ask()", f"    {odd.strip()}\n    ask()")
+    assert answer(worker, NAMED + below)["ok"] is False
 
 
 def test_a_home_with_a_path_longer_than_a_socket_may_have_works(tmp_path, workspace):
@@ -150,21 +158,29 @@ def test_an_answer_that_is_none_is_as_no_worker(files, said):
 
 
 def test_the_caller_is_whom_the_kernel_names(files):
-    code = "print(os.getpid(), flush=True)\nask()"
-    command = [sys.executable, "-c", ASK + code, str(files.home.root), files.chat_id]
-    with decisions.listen(files) as listening, subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        listening.settimeout(PATIENT)
-        connection, _ = listening.accept()
-        with connection:
-            caller = decisions.caller(connection)
-            connection.sendall(b'{"ok": true}\n')
-        pid, _ = process.communicate(timeout=PATIENT)[0].splitlines()
-    assert caller == Caller(int(pid), os.geteuid())
-    assert caller.words("cass approve").endswith(f" by cass approve, pid {pid}")
+    """The kernel's word, taken by a process that is no parent of the caller."""
+    listener = """
+with decisions.listen(files) as listening:
+    print("listening", flush=True)
+    listening.settimeout(60)
+    connection, _ = listening.accept()
+    caller = decisions.caller(connection)
+    connection.sendall(json.dumps({"ok": True, "caller": [caller.pid, caller.uid]}).encode() + b"\\n")
+"""
+    command = [sys.executable, "-c", ASK + listener, str(files.home.root), files.chat_id]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as listening:
+        assert listening.stdout.readline() == "listening\n"
+        assert decisions.ask(files, MODE)["caller"] == [os.getpid(), os.geteuid()]
+        assert listening.wait(PATIENT) == 0
+
+
+def test_who_decided_is_written_in_words():
+    assert Caller(42, os.geteuid()).words("cass approve").endswith(" by cass approve, pid 42")
+    assert Caller(42, 4_000_000).words("a shell") == "uid 4000000 by a shell, pid 42"
 
 
 def test_a_caller_that_is_gone_is_refused(files):
-    code = "import socket\nos.chdir(files.run)\nwith socket.socket(socket.AF_UNIX) as s: s.connect('s'); s.sendall(b'{}\\n')"
+    code = CONNECT + "s.sendall(b'{}\\n')"
     command = [sys.executable, "-c", ASK + code, str(files.home.root), files.chat_id]
     with decisions.listen(files) as listening:
         listening.settimeout(PATIENT)
@@ -177,7 +193,12 @@ def test_a_caller_that_is_gone_is_refused(files):
 def test_a_worker_asked_by_itself_refuses(files):
     with decisions.listen(files) as listening:
         listening.settimeout(PATIENT)
-        thread = threading.Thread(target=lambda: pytest.raises(CassError, decisions.ask, files, MODE, 0.5))
+
+        def ask() -> None:
+            with contextlib.suppress(CassError):
+                decisions.ask(files, MODE, 0.5)
+
+        thread = threading.Thread(target=ask)
         thread.start()
         connection, _ = listening.accept()
         with connection, pytest.raises(decisions.Refused, match="a tool must not decide"):
@@ -210,7 +231,7 @@ def test_a_worker_answers_what_it_cannot_do_and_goes_on(worker, request_, says):
 
 
 def test_a_caller_that_says_nothing_keeps_nobody_from_deciding(worker):
-    code = "import socket\nos.chdir(files.run)\ns = socket.socket(socket.AF_UNIX); s.connect('s')\nprint('x', flush=True)\nsys.stdin.read()"
+    code = CONNECT + "print('x', flush=True)\nsys.stdin.read()"
     command = [sys.executable, "-c", ASK + code, str(worker.home.root), worker.chat_id]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as silent:
         assert silent.stdout.readline() == "x\n"

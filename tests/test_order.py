@@ -18,7 +18,7 @@ ORDER = """
     agent opening session
     worker
     status listing verdict send
-    prose render page surface watch frames view
+    prose look calls render page surface watch frames view
     foreground panes transcript seat footer slash completion keys console errands asking keyboard compose
     launch cli
 """.split()
@@ -32,7 +32,7 @@ OUTSIDERS = {
     "markdown_it": {"markdown", "prose"},
     "prompt_toolkit": {"compose", "console", "keyboard", "keys"},
     "pygments": {"prose"},
-    "rich": {"page", "prose", "render", "surface"},
+    "rich": {"calls", "look", "page", "prose", "render", "surface"},
     "watchfiles": {"watch"},
 }
 """The heavy packages, and who may import each at all."""

@@ -174,7 +174,7 @@ def test_a_worker_started_by_a_tool_is_never_wider_than_the_chat_of_that_tool(fi
     environ = os.environ | {"CASS_CHAT": files.chat_id}
     process = subprocess.Popen(argv("cass-agent", inner.chat_id, "--full-access"), env=environ, stdin=subprocess.DEVNULL)
     try:
-        wait_for(lambda: presence.holder(inner).get("mode"))
+        wait_for(inner.socket.exists)
         outlook = wait_for(lambda: status.look(inner).status)
         assert outlook.mode == "read-only"
         from cass import decisions

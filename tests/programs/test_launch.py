@@ -7,6 +7,7 @@ import subprocess
 import termios
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,36 +32,44 @@ def _workers_end(home: Home) -> Iterator[None]:
 
 
 @pytest.fixture
-def terminal(workspace: Path) -> Iterator[Pty]:
+def terminal(home: Home, workspace: Path) -> Iterator[Pty]:
     made = Pty(CASS)
+    made.until(lambda: is_ready(home))
     yield made
     made.close()
 
 
-def tmux_of(tmp_path: Path, *arguments: str, inside: bool, size: tuple[int, int] = (100, 30)) -> Tmux:
+def is_ready(home: Home) -> bool:
+    """Whether the worker of the only chat has spoken. (What a pty gets is pieces: it is drawn by differences.)"""
+    return any(home.files(chat_id).live.exists() for chat_id in chat.ids(home))
+
+
+@contextmanager
+def tmux_of(tmp_path: Path, *arguments: str, inside: bool, size: tuple[int, int] = (100, 30)) -> Iterator[Tmux]:
     environ = {name: os.environ[name] for name in ("HOME", "CASS_HOME", "CASS_PROVIDER")}
     made = Tmux(tmp_path / "tmux", environ=environ, inside=inside, size=size)
-    made.until("$ ")
-    made.type(" ".join([*CASS, *arguments]))
-    made.press("Enter")
-    return made
+    try:
+        made.until("$")
+        made.type(" ".join([*CASS, *arguments]))
+        made.press("Enter")
+        yield made
+    finally:
+        made.close()
 
 
 @pytest.fixture
 def inline(tmp_path: Path, workspace: Path) -> Iterator[Tmux]:
-    made = tmux_of(tmp_path, inside=False)
-    made.until(READY)
-    yield made
-    made.close()
+    with tmux_of(tmp_path, inside=False) as made:
+        made.until(READY)
+        yield made
 
 
 @pytest.fixture
 def panes(tmp_path: Path, workspace: Path) -> Iterator[Tmux]:
-    made = tmux_of(tmp_path, inside=True)
-    made.until(READY)
-    made.until(lambda: len(made.panes()) == 2)
-    yield made
-    made.close()
+    with tmux_of(tmp_path, inside=True) as made:
+        made.until(READY)
+        made.until(lambda: len(made.panes()) == 2)
+        yield made
 
 
 def only(home: Home) -> Files:
@@ -77,10 +86,12 @@ def composer_of(files: Files) -> tuple[int, int]:
     """Process ids of launcher and composer on this chat's terminal: the viewer names the chat and is the composer's."""
 
     def find() -> tuple[int, int] | None:
-        lines = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=False).stdout
+        lines = subprocess.run(
+            ["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=False
+        ).stdout
         rows = [line.split(maxsplit=2) for line in lines.splitlines()]
         parents = {int(pid): int(parent) for pid, parent, _ in rows}
-        for pid, parent, args in rows:
+        for _, parent, args in rows:
             if "cass-view" in args and "--frames" in args and files.chat_id in args:
                 return parents[int(parent)], int(parent)
         return None
@@ -116,24 +127,23 @@ def test_a_line_typed_while_it_starts_arrives_once_and_whole(home, workspace, de
         terminal.close()
 
 
-@pytest.mark.parametrize("keys", ["\x04", "\x03\x03", "/exit\r"], ids=["ctrl-d", "ctrl-c twice", "exit"])
-def test_leaving_restores_the_terminal_says_how_to_come_back_and_ends_with_0(home, workspace, keys):
-    terminal = Pty(CASS)
-    try:
-        terminal.until(READY)
-        before = len(terminal.said)
-        terminal.type(keys)
-        assert terminal.end() == 0
-        assert b"\x1b[?2004l" in terminal.said[before:]
-        found = HINT.findall(terminal.said.decode())
-        assert found == [only(home).chat_id]
-        assert terminal.said.decode().endswith(f"Resume this chat with: cass --resume {found[0]}\r\n")
-    finally:
-        terminal.close()
+@pytest.mark.parametrize("keys", ["\x04", "\x03|\x03", "/exit|\r"], ids=["ctrl-d", "ctrl-c twice", "exit"])
+def test_leaving_restores_the_terminal_says_how_to_come_back_and_ends_with_0(terminal, home, keys):
+    before = len(terminal.said)
+    for key in keys.split("|"):
+        terminal.type(key)
+        time.sleep(0.2)
+    assert terminal.end() == 0
+    assert b"\x1b[?2004l" in terminal.said[before:]
+    found = HINT.findall(terminal.said.decode())
+    assert found == [only(home).chat_id]
+    assert terminal.said.decode().endswith(f"Resume this chat with: cass --resume {found[0]}\r\n")
 
 
 def is_ordinary(mode: list) -> bool:
-    return bool(mode[3] & termios.ECHO and mode[3] & termios.ICANON and mode[3] & termios.ISIG and mode[0] & termios.ICRNL)
+    return bool(
+        mode[3] & termios.ECHO and mode[3] & termios.ICANON and mode[3] & termios.ISIG and mode[0] & termios.ICRNL
+    )
 
 
 def test_the_terminal_is_restored_when_the_composer_is_killed(inline, home):
@@ -156,7 +166,6 @@ def test_a_killed_launcher_takes_composer_and_viewer_along_but_not_the_worker(in
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_restores_the_terminal_and_leaves_the_worker_alive(terminal, home, number):
-    terminal.until(READY)
     files = only(home)
     os.kill(terminal.pid, number)
     assert terminal.end() == 128 + number
@@ -165,7 +174,6 @@ def test_a_signal_restores_the_terminal_and_leaves_the_worker_alive(terminal, ho
 
 
 def test_closing_the_window_leaves_the_worker_alone(terminal, home):
-    terminal.until(READY)
     files = only(home)
     launcher, composer = composer_of(files)
     viewer = viewer_of(files)
@@ -231,7 +239,7 @@ def test_resume_joins_a_live_chat_as_one_more_viewer_and_composer(inline, home, 
     files = only(home)
     terminal = Pty([*CASS, "--resume", files.chat_id])
     try:
-        terminal.until(READY)
+        terminal.until("❯")
         inline.type("where is main defined?")
         inline.press("Enter")
         inline.until("app.py:1")
@@ -260,8 +268,7 @@ def test_new_goes_on_in_a_new_chat_and_resume_comes_back(inline, home):
 
 
 def test_a_missing_key_is_said_and_the_composer_can_be_left(tmp_path, workspace, home):
-    made = tmux_of(tmp_path, "-P", "openai", inside=False)
-    try:
+    with tmux_of(tmp_path, "-P", "openai", inside=False) as made:
         made.until("set OPENAI_API_KEY")
         made.type("hello")
         made.press("Enter")
@@ -271,22 +278,17 @@ def test_a_missing_key_is_said_and_the_composer_can_be_left(tmp_path, workspace,
         made.press("C-c")
         made.until("Resume this chat with")
         assert not presence.is_running(only(home))
-    finally:
-        made.close()
 
 
 @pytest.mark.parametrize("size", [(20, 5), (40, 10), (80, 20)])
 def test_a_small_terminal_is_readable(tmp_path, workspace, size):
-    made = tmux_of(tmp_path, inside=False, size=size)
-    try:
+    with tmux_of(tmp_path, inside=False, size=size) as made:
         made.until("❯")
         made.until("read-only")
         made.type("hello")
         made.until("❯ hello")
         made.press("C-u", "C-d")
         made.until(lambda: "Resume this" in made.screen(history=True))
-    finally:
-        made.close()
 
 
 # ---- panes

@@ -1,3 +1,5 @@
+"""edit changes exactly the bytes that it names, or none."""
+
 import os
 import re
 import stat

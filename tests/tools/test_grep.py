@@ -1,3 +1,5 @@
+"""grep finds what stands in a line, within limits, and ends when it is told to."""
+
 import asyncio
 import os
 import re

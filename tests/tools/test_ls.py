@@ -1,3 +1,5 @@
+"""ls names what is in one directory, and only that."""
+
 import os
 import re
 

@@ -1,3 +1,5 @@
+"""read shows the lines asked for, says what it left out, and waits for nothing."""
+
 import hashlib
 import os
 import re

@@ -1,3 +1,5 @@
+"""shell runs one command to its end or its limit, and everything that it began with it."""
+
 import asyncio
 import os
 import re

@@ -1,3 +1,5 @@
+"""write leaves the old file or the new one, as it was but for its content."""
+
 import errno
 import os
 import re

@@ -1,0 +1,536 @@
+"""One turn: what it yields, in which order, and that the chat is valid however it ends."""
+
+import asyncio
+import contextlib
+import functools
+import os
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scripted
+
+from cass import agent, context, providers, records
+from cass.access import Mode, Rules
+from cass.agent import Answer, Desk
+from cass.config import Connection
+from cass.errors import CassError
+from cass.records import (
+    Approval,
+    ApprovalRequest,
+    Assistant,
+    Compaction,
+    Delta,
+    Record,
+    Status,
+    System,
+    ToolOutput,
+    ToolResult,
+    ToolStarted,
+    TurnEnd,
+    User,
+)
+from cass.tools.paths import Place
+
+AT = "2026-06-20T14:30:12.345Z"
+LIVE = (Delta, Status, ToolStarted, ToolOutput, ApprovalRequest)
+YES, NO = Answer(True, "me"), Answer(False, "me", "too risky")
+
+
+def asynchronous(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    @functools.wraps(test)
+    def inner(*args: Any, **given: Any) -> None:
+        asyncio.run(asyncio.wait_for(test(*args, **given), 60))
+
+    return inner
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"name": name, "arguments": arguments}
+
+
+def calls(*wanted: dict[str, Any], text: str = "") -> dict[str, Any]:
+    return {"text": text, "tool_calls": list(wanted)}
+
+
+async def nobody(request_id: str) -> Answer:
+    raise AssertionError(f"asked for {request_id}")
+
+
+@pytest.fixture
+def make(tmp_path: Path, workspace: Path) -> Callable[..., Desk]:
+    """A desk whose model answers with the given steps, or is asked at `base_url`."""
+
+    def made(
+        *steps: dict[str, Any], base_url: str = "", answer: Callable[[str], Awaitable[Answer]] = nobody, **more: Any
+    ) -> Desk:
+        path = tmp_path / "steps.json"
+        path.write_bytes(records.dump(list(steps)))
+        connection = Connection("scripted", "demo", script=str(path), delay_ms=0)
+        if base_url:
+            connection = Connection("scripted", "openai-compatible", base_url, api_key="k", read_timeout_s=20)
+        desk = Desk(
+            records=[System(content="You are a test.")],
+            provider=providers.connect(connection),
+            place=Place(workspace, tmp_path / "home", tmp_path / "out", "", "chat", {}, {"PATH": "/usr/bin:/bin"}),
+            model="m",
+            provider_name="scripted",
+            mode=Mode.READ_ONLY,
+            rules=Rules(),
+            effort=None,
+            max_tokens=1000,
+            supports_tools=True,
+            max_turns=None,
+            max_tool_output=10_000,
+            context_limit=100_000,
+            answer=answer,
+            steering=list,
+        )
+        return replace(desk, **more)
+
+    return made
+
+
+def user(content: str = "hi", *, ask: bool = True, id: str = "u1") -> User:
+    return User(id=id, content=content, created_at=AT, ask=ask)
+
+
+async def take(
+    desk: Desk, message: User | None = None, until: Callable[[Record], bool] = lambda _: False
+) -> list[Record]:
+    """The records of one turn, each kept at the desk as its owner would; cancelled after the one that `until` accepts."""
+    found: list[Record] = []
+    cancelled = False
+    async with aclosing(agent.turn(desk, message or user())) as turn:
+        step = anext(turn)
+        with contextlib.suppress(StopAsyncIteration):
+            while True:
+                found.append(await step)
+                if not isinstance(found[-1], LIVE):
+                    desk.records.append(found[-1])
+                cancels = not cancelled and until(found[-1])
+                cancelled |= cancels
+                step = turn.athrow(asyncio.CancelledError()) if cancels else anext(turn)
+    await desk.provider.aclose()
+    return found
+
+
+def of(found: list[Record], *kinds: type) -> list[Any]:
+    return [record for record in found if isinstance(record, kinds)]
+
+
+def names(found: list[Record]) -> list[str]:
+    """Kinds in order, runs of deltas as one, without what the worker does meanwhile."""
+    kinds = [type(record).__name__ for record in found if not isinstance(record, Status)]
+    return [kind for n, kind in enumerate(kinds) if kind != "Delta" or kinds[n - 1] != "Delta"]
+
+
+def result(found: list[Record]) -> str:
+    (only,) = of(found, ToolResult)
+    return only.content
+
+
+def assert_valid(desk: Desk) -> None:
+    """The next request answers every call once, directly."""
+    request = context.build(
+        [*desk.records, user("next", id="next")],
+        tools=(), model="m", max_tokens=10, effort=None, limit_tokens=100_000, max_tool_output=1000,
+    )  # fmt: skip
+    waiting: list[str] = []
+    for message in request.messages:
+        if isinstance(message, ToolResult):
+            assert message.tool_call_id == waiting.pop(0)
+        else:
+            assert waiting == []
+            waiting = [call.id for call in message.tool_calls] if isinstance(message, Assistant) else []
+    assert records.open_calls(desk.records) == []
+    assert records.open_turn(desk.records) == ()
+
+
+# ---- answers --------------------------------------------------------------------------------------------------------
+
+
+@asynchronous
+async def test_an_answer_is_streamed_and_then_whole(make):
+    found = await take(make({"text": "Hello there, this is the answer.", "reasoning": "hm"}))
+    assert names(found) == ["User", "Delta", "Assistant", "TurnEnd"]
+    (answer,) = of(found, Assistant)
+    deltas = of(found, Delta)
+    assert {delta.of for delta in deltas} == {answer.id}
+    assert "".join(delta.text or "" for delta in deltas) == answer.content == "Hello there, this is the answer."
+    assert answer.reasoning == "hm"
+    end = found[-1]
+    assert (end.turn, end.answers, end.outcome, end.error) == ("u1", ("u1",), "done", None)
+    assert end.usage == answer.usage
+
+
+@asynchronous
+async def test_a_file_is_read_and_then_talked_about(make):
+    desk = make(calls(call("read", files=[{"path": "app.py"}]), text="I look."), {"text": "main returns 1"})
+    found = await take(desk)
+    assert names(found) == ["User", "Delta", "Assistant", "ToolStarted", "ToolResult", "Delta", "Assistant", "TurnEnd"]
+    assert "def main():" in result(found)
+    assert of(found, ToolResult)[0].ok
+    assert of(found, Assistant)[1].content == "main returns 1"
+    first, second = of(found, Assistant)
+    assert found[-1].usage == first.usage + second.usage
+    assert desk.place.seen, "what the model has seen of files is remembered"
+    assert_valid(desk)
+
+
+@asynchronous
+async def test_calls_run_one_after_the_other_in_the_order_given(make):
+    wanted = [call("shell", command=f"echo {n} >> log; cat log") for n in range(3)]
+    found = await take(make(calls(*wanted), {"text": "ok"}, mode=Mode.FULL_ACCESS))
+    assert [r.content for r in of(found, ToolResult)] == ["0", "0\n1", "0\n1\n2"]
+
+
+@asynchronous
+async def test_output_comes_while_a_tool_runs(make, workspace):
+    wanted = calls(call("shell", command="echo first; cat gate; echo second"))
+    desk = make(wanted, {"text": "ok"}, mode=Mode.FULL_ACCESS)
+    os.mkfifo(workspace / "gate")
+    found = []
+    async with aclosing(agent.turn(desk, user())) as turn:
+        async for record in turn:
+            found.append(record)
+            if not isinstance(record, LIVE):
+                desk.records.append(record)
+            if isinstance(record, ToolOutput) and record.text == "first\n":
+                (workspace / "gate").write_text("open\n")
+    assert "".join(r.text for r in of(found, ToolOutput)) == "first\nopen\nsecond\n"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        (call("x"), "Error: unknown tool 'x'"),
+        (call("read", files=[{"path": "none.txt"}]), "Error: "),
+        (call("read", colour="red"), "Error: read: "),
+        (call("ls", path="/"), "Error: / is outside the workspace; read-only mode reads only inside it"),
+        (call("ls", path=".."), "is outside the workspace"),
+        (call("shell", command="touch x"), "Error: shell is unavailable in read-only mode; go on within it, with grep, ls"),
+        (call("write", path="x", content="y"), "Error: write is unavailable in read-only mode"),
+    ],
+)  # fmt: skip
+@asynchronous
+async def test_a_call_that_cannot_be_is_an_error_that_the_model_reads(make, workspace, wanted, says):
+    desk = make(calls(wanted), {"text": "I see"})
+    found = await take(desk)
+    assert says in result(found)
+    assert result(found).startswith("Error: ")
+    assert not of(found, ToolResult)[0].ok
+    assert found[-1].outcome == "done", "a refusal that a mode makes is not the end"
+    assert sorted(path.name for path in workspace.iterdir()) == ["app.py", "notes.txt"]
+
+
+@asynchronous
+async def test_the_model_is_offered_what_its_mode_has(make):
+    for mode, offered in [
+        (Mode.READ_ONLY, ["ls", "read", "grep"]),
+        (Mode.FULL_ACCESS, [*"ls read grep write edit shell".split()]),
+    ]:
+        with scripted.Server([scripted.says("hi")]) as server:
+            await take(make(base_url=server.base_url, mode=mode))
+        assert server.problems == []
+        assert [tool["function"]["name"] for tool in server.asked[0].body["tools"]] == offered
+
+
+@pytest.mark.parametrize("arguments", ["{not json", '["a list"]', "17"])
+@asynchronous
+async def test_arguments_that_are_no_object_never_run(make, arguments):
+    wanted = scripted.chunk(
+        {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "ls", "arguments": arguments}}]}
+    )
+    answers = [
+        scripted.raw(*scripted.sse(wanted, scripted.chunk(finish="tool_calls"), "[DONE]")),
+        scripted.says("I see"),
+    ]
+    with scripted.Server(answers) as server:
+        desk = make(base_url=server.base_url)
+        found = await take(desk)
+    assert result(found).startswith(f"Error: the arguments of ls are not a JSON object: {arguments}")
+    assert found[-1].outcome == "done"
+    assert server.problems == []
+    assert_valid(desk)
+
+
+@asynchronous
+async def test_a_result_is_kept_up_to_a_mebibyte_and_says_what_is_missing(make):
+    command = "head -c 3000000 /dev/zero | tr '\\0' x"
+    found = await take(make(calls(call("shell", command=command)), {"text": "ok"}, mode=Mode.FULL_ACCESS))
+    assert (1 << 20) <= len(result(found)) < (1 << 20) + 500
+    assert "left out" in result(found) or "not kept" in result(found)
+
+
+# ---- approvals ------------------------------------------------------------------------------------------------------
+
+TOUCH = calls(call("shell", command="touch made"))
+
+
+def answering(*answers: Answer) -> Callable[[str], Awaitable[Answer]]:
+    left = list(answers)
+
+    async def answer(request_id: str) -> Answer:
+        return left.pop(0)
+
+    return answer
+
+
+@asynchronous
+async def test_what_is_approved_runs_and_who_approved_it_is_recorded(make, workspace):
+    found = await take(make(TOUCH, {"text": "ok"}, mode=Mode.WORKSPACE_EDIT, answer=answering(YES)))
+    assert names(found)[-7:] == [
+        "ApprovalRequest",
+        "Approval",
+        "ToolStarted",
+        "ToolResult",
+        "Delta",
+        "Assistant",
+        "TurnEnd",
+    ]
+    (request,), (approval,) = of(found, ApprovalRequest), of(found, Approval)
+    assert request.arguments == {"command": "touch made"}
+    assert request.rule == "shell(touch made)"
+    assert (approval.request_id, approval.decision, approval.by) == (request.request_id, "approved", "me")
+    assert approval.tool_call_id == request.tool_call_id == of(found, ToolResult)[0].tool_call_id
+    assert (workspace / "made").exists()
+    assert [status.state for status in of(found, Status)] == ["thinking", "awaiting-approval", "running", "thinking"]
+
+
+@asynchronous
+async def test_what_is_denied_does_not_run_and_the_model_reads_why(make, workspace):
+    found = await take(make(TOUCH, {"text": "ok"}, mode=Mode.WORKSPACE_EDIT, answer=answering(NO)))
+    assert result(found) == "Error: the user denied it: too risky"
+    assert (of(found, Approval)[0].decision, of(found, Approval)[0].reason) == ("denied", "too risky")
+    assert not (workspace / "made").exists()
+    assert found[-1].outcome == "done"
+
+
+@asynchronous
+async def test_where_nobody_can_be_asked_asking_is_denying_and_the_turn_is_blocked(make, workspace):
+    found = await take(make(TOUCH, {"text": "ok"}, mode=Mode.WORKSPACE_EDIT), user(ask=False))
+    assert of(found, ApprovalRequest) == []
+    assert of(found, Approval)[0].decision == "denied"
+    assert "nobody could be asked" in result(found)
+    assert not (workspace / "made").exists()
+    assert found[-1].outcome == "blocked"
+    assert "refused" in found[-1].error
+
+
+@asynchronous
+async def test_a_rule_spares_the_question_and_is_recorded(make, workspace):
+    desk = make(TOUCH, {"text": "ok"}, mode=Mode.WORKSPACE_EDIT, rules=Rules(allow=("shell(touch *)",)))
+    found = await take(desk, user(ask=False))
+    (approval,) = of(found, Approval)
+    assert approval.by == "the rule shell(touch *)"
+    assert (workspace / "made").exists()
+    assert found[-1].outcome == "done"
+
+
+@asynchronous
+async def test_a_mode_that_was_narrowed_while_it_was_asked_holds(make, workspace):
+    async def narrowing(request_id: str) -> Answer:
+        desk.mode = Mode.READ_ONLY
+        return YES
+
+    desk = make(TOUCH, {"text": "ok"}, mode=Mode.WORKSPACE_EDIT, answer=narrowing)
+    found = await take(desk)
+    assert result(found).startswith("Error: shell is unavailable in read-only mode")
+    assert not (workspace / "made").exists()
+
+
+@asynchronous
+async def test_a_wider_mode_waits_for_the_next_turn(make, workspace):
+    def widening(record: Record) -> bool:
+        if isinstance(record, Assistant):
+            desk.mode = Mode.FULL_ACCESS
+        return False
+
+    desk = make(TOUCH, {"text": "ok"}, TOUCH, {"text": "ok"})
+    found = await take(desk, until=widening)
+    assert result(found).startswith("Error: shell is unavailable in read-only mode")
+    assert not (workspace / "made").exists()
+    await take(desk, user(id="u2"))
+    assert (workspace / "made").exists()
+
+
+# ---- ends -----------------------------------------------------------------------------------------------------------
+
+
+@asynchronous
+async def test_a_turn_stops_after_so_many_requests(make):
+    desk = make(*[calls(call("ls"))] * 5, max_turns=2)
+    found = await take(desk)
+    assert len(of(found, Assistant)) == 2
+    assert (found[-1].outcome, found[-1].error) == ("failed", "stopped after 2 requests (--max-turns)")
+    assert_valid(desk)
+
+
+@pytest.mark.parametrize(
+    ("step", "says"),
+    [
+        ({"text": ""}, "without any text"),
+        ({"text": " \n"}, "without any text"),
+        ({"text": "", "reasoning": "hm"}, "without any text"),
+        ({"text": "cut o", "stop": "length"}, "cut off at the output limit"),
+        ({"text": "par", "error": "the server is on fire"}, "the server is on fire"),
+        ({"error": "no such model"}, "no such model"),
+    ],
+)
+@asynchronous
+async def test_a_turn_without_a_whole_answer_has_failed_and_says_why(make, step, says):
+    desk = make(step)
+    found = await take(desk)
+    assert found[-1].outcome == "failed"
+    assert says in found[-1].error
+    if step.get("error") and step.get("text"):
+        assert [(a.content, a.stop) for a in of(found, Assistant)] == [("par", "error")]
+    assert_valid(desk)
+
+
+@asynchronous
+async def test_a_failure_in_passing_is_tried_again_and_the_text_is_shown_once(make, monkeypatch):
+    monkeypatch.setattr(agent, "FIRST_WAIT_S", 0.001)
+    answers = [scripted.fails(503), scripted.fails(429, Retry_After="0"), scripted.says("the answer")]
+    with scripted.Server(answers) as server:
+        desk = make(base_url=server.base_url)
+        found = await take(desk)
+    assert found[-1].outcome == "done"
+    retrying = [status for status in of(found, Status) if status.state == "retrying"]
+    assert ["1 of 4" in retrying[0].detail, "2 of 4" in retrying[1].detail] == [True, True]
+    assert "".join(delta.text or "" for delta in of(found, Delta)) == "the answer"
+    assert len(of(found, Assistant)) == 1
+    assert [asked.raw for asked in server.asked] == [server.asked[0].raw] * 3
+    assert server.problems == []
+
+
+@asynchronous
+async def test_what_a_failed_try_streamed_is_marked_and_never_sent(make, monkeypatch):
+    monkeypatch.setattr(agent, "FIRST_WAIT_S", 0.001)
+    desk = make({"text": "half an ans", "error": "cut", "transient": True, "times": 2}, {"text": "second"})
+    found = await take(desk)
+    assert [(a.content, a.stop) for a in of(found, Assistant)] == [("half an ans", "error")] * 2 + [
+        ("half an ans", "stop")
+    ]
+    assert len({a.id for a in of(found, Assistant)}) == 3, "no delta of one try is taken for one of the next"
+    kept = context.kept(desk.records)
+    assert [m.content for m in kept if isinstance(m, Assistant)] == ["half an ans"]
+    assert found[-1].outcome == "done"
+
+
+@asynchronous
+async def test_a_failure_that_does_not_pass_is_given_up(make, monkeypatch):
+    monkeypatch.setattr(agent, "FIRST_WAIT_S", 0.001)
+    with scripted.Server([scripted.fails(500)] * 10) as server:
+        desk = make(base_url=server.base_url)
+        found = await take(desk)
+    assert len(server.asked) == agent.RETRIES + 1
+    assert found[-1].outcome == "failed"
+    assert "given up after 5 tries" in found[-1].error
+    assert server.base_url in found[-1].error
+    assert_valid(desk)
+
+
+@pytest.mark.parametrize("answer", [scripted.fails(401), scripted.fails(404), scripted.fails(429, Retry_After="3600")])
+@asynchronous
+async def test_what_trying_again_cannot_mend_is_not_tried_again(make, answer):
+    with scripted.Server([answer] * 3) as server:
+        desk = make(base_url=server.base_url)
+        found = await take(desk)
+    assert len(server.asked) == 1
+    assert found[-1].outcome == "failed"
+    assert "api_key" not in found[-1].error
+
+
+@asynchronous
+async def test_a_retry_never_runs_a_tool_again(make, workspace, monkeypatch):
+    monkeypatch.setattr(agent, "FIRST_WAIT_S", 0.001)
+    failing = {"text": "ok", "error": "hiccup", "transient": True, "times": 3}
+    await take(make(calls(call("shell", command="echo x >> log")), failing, mode=Mode.FULL_ACCESS))
+    assert (workspace / "log").read_text() == "x\n"
+
+
+# ---- the person writes, or cancels ----------------------------------------------------------------------------------
+
+
+@asynchronous
+async def test_what_the_person_writes_meanwhile_is_heard_before_the_next_call(make):
+    waiting = [user("stop that", id="u2")]
+
+    def steering() -> list[User]:
+        found, waiting[:] = list(waiting), []
+        return found
+
+    desk = make(calls(call("ls"), call("ls"), call("ls")), {"text": "as you say"}, steering=steering)
+    found = await take(desk)
+    assert [r.content for r in of(found, ToolResult)][1:] == ["Error: not run: the user wrote"] * 2
+    assert names(found)[-4:] == ["User", "Delta", "Assistant", "TurnEnd"]
+    assert found[-1].answers == ("u1", "u2")
+    assert_valid(desk)
+
+
+@asynchronous
+async def test_what_the_person_writes_during_the_last_answer_is_answered_too(make):
+    waiting = [user("and more", id="u2")]
+    desk = make({"text": "first"}, {"text": "second"}, steering=lambda: [waiting.pop()] if waiting else [])
+    found = await take(desk)
+    assert [a.content for a in of(found, Assistant)] == ["first", "second"]
+    assert found[-1].answers == ("u1", "u2")
+
+
+@pytest.mark.parametrize(
+    ("kind", "partial"),
+    [(User, []), (Status, []), (Delta, ["I look around."[:12]]), (Assistant, []), (ToolStarted, []), (ToolOutput, []), (ToolResult, []), (ApprovalRequest, [])],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)  # fmt: skip
+@asynchronous
+async def test_a_turn_cancelled_at_any_record_leaves_a_valid_chat(make, kind, partial):
+    command = call("shell", command="echo begun")
+    mode = Mode.WORKSPACE_EDIT if kind is ApprovalRequest else Mode.FULL_ACCESS
+    desk = make(calls(command, command, text="I look around."), {"text": "ok"}, mode=mode)
+    found = await take(desk, until=lambda record: isinstance(record, kind))
+    assert (type(found[-1]), found[-1].outcome, found[-1].error) == (TurnEnd, "cancelled", None)
+    assert [a.content for a in of(found, Assistant) if a.stop == "cancelled"] == partial
+    if kind is ToolOutput:
+        assert [r.content for r in of(found, ToolResult)] == [
+            "Error: cancelled by the user\nbegun\n", "Error: cancelled by the user"
+        ]  # fmt: skip
+    assert_valid(desk)
+
+
+# ---- compaction -----------------------------------------------------------------------------------------------------
+
+
+async def compacted(desk: Desk, focus: str | None = None) -> list[Record]:
+    found = []
+    async for record in agent.compact(desk, focus):
+        found.append(record)
+        if not isinstance(record, LIVE):
+            desk.records.append(record)
+    return found
+
+
+@asynchronous
+async def test_a_summary_takes_the_place_of_the_history(make):
+    desk = make({"text": "first"}, {"text": "We said hi."})
+    await take(desk)
+    (done,) = of(await compacted(desk, "the names"), Compaction)
+    assert (done.summary, done.first_kept_id) == ("We said hi.", None)
+    assert done.tokens_before > 0
+    (message,) = context.kept([*desk.records, user("next", id="u2")])
+    assert "We said hi." in message.note
+
+
+@pytest.mark.parametrize("step", [{"text": " "}, {"error": "no"}])
+@asynchronous
+async def test_a_summary_that_failed_changes_nothing(make, step):
+    desk = make({"text": "first"}, step)
+    await take(desk)
+    before = list(desk.records)
+    with pytest.raises(CassError):
+        await compacted(desk)
+    assert desk.records == before
