@@ -101,14 +101,18 @@ class LiveFile:
 
     def begin(self, status: Status) -> None:
         """Start a new file in the place of the old one; whoever reads the old one sees it replaced."""
+        self._output.clear()
         new = self._files.run / ".live.jsonl"
-        new.unlink(missing_ok=True)
-        fd = create_private(new, os.O_APPEND | os.O_EXCL)
-        os.write(fd, records.encode(status))
+        try:
+            new.unlink(missing_ok=True)
+            fd = create_private(new, os.O_APPEND | os.O_EXCL)
+        except OSError:
+            return  # no room for a new file: the old one goes on
+        with contextlib.suppress(OSError):
+            os.write(fd, records.encode(status))
         new.rename(self._files.live)
         self.close()
         self._fd = fd
-        self._output.clear()
 
     def write(self, record: Live) -> None:
         """Append one line. A full disk costs the screen a line, not the person the turn."""

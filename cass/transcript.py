@@ -68,7 +68,7 @@ class Inline(Transcript):
 
     async def show(self) -> None:
         for run in range(RESTARTS + 1):
-            self._viewer = await Viewer.start(self._files, *(["-n", str(self._newest())] if run else []))
+            self._viewer = await Viewer.start(self._files, *(["-n", str(max(self._newest(), 1))] if run else []))
             self._columns = 0
             self.resize()
             while (frames := await self._viewer.read()) is not None:

@@ -196,17 +196,19 @@ class Worker:
     async def _serve_item(self, name: str) -> None:
         try:
             item = inbox.parse((self.files.inbox / f"{inbox.TAKEN}{name}").read_bytes())
+        except (ValueError, OSError) as e:
+            self._put_aside(name, str(e))
+            return
+        try:
             if item["type"] == "message":
                 user = self._message(name, item)
                 if user is not None:
                     await self._run(self.session.turn(user))
-                return
-            await self._command(item)
-            inbox.done(self.files, name)
-        except (ValueError, OSError) as e:
-            self._put_aside(name, str(e))
+            else:
+                await self._command(item)
+                inbox.done(self.files, name)
         except ChatBroken:
-            raise
+            raise  # what was claimed waits for the next worker
         except Interrupted:
             inbox.done(self.files, name)
         except CassError as e:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-WAIT_S = 6.0
+WAIT_S = 30.0
 
 
 class Pty:

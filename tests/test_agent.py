@@ -36,6 +36,7 @@ from cass.records import (
 from cass.tools.paths import Place
 
 AT = "2026-06-20T14:30:12.345Z"
+Asked = Callable[[str], Awaitable[Answer]]
 LIVE = (Delta, Status, ToolStarted, ToolOutput, ApprovalRequest)
 YES, NO = Answer(True, "me"), Answer(False, "me", "too risky")
 
@@ -236,7 +237,7 @@ async def test_the_model_is_offered_what_its_mode_has(make):
         with scripted.Server([scripted.says("hi")]) as server:
             await take(make(base_url=server.base_url, mode=mode))
         assert server.problems == []
-        assert [tool["function"]["name"] for tool in server.asked[0].body["tools"]] == offered
+        assert [tool["function"]["name"] for tool in server.asked[0].body["tools"]] == offered.split()
 
 
 @pytest.mark.parametrize("arguments", ["{not json", '["a list"]', "17"])
@@ -484,9 +485,12 @@ async def test_what_the_person_writes_during_the_last_answer_is_answered_too(mak
 
 @pytest.mark.parametrize(
     ("kind", "partial"),
-    [(User, []), (Status, []), (Delta, ["I look around."[:12]]), (Assistant, []), (ToolStarted, []), (ToolOutput, []), (ToolResult, []), (ApprovalRequest, [])],
+    [
+        *((User, []), (Status, []), (Delta, ["I look aroun"]), (Assistant, []), (ToolStarted, [])),
+        *((ToolOutput, []), (ToolResult, []), (ApprovalRequest, [])),
+    ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
-)  # fmt: skip
+)
 @asynchronous
 async def test_a_turn_cancelled_at_any_record_leaves_a_valid_chat(make, kind, partial):
     command = call("shell", command="echo begun")
@@ -500,6 +504,15 @@ async def test_a_turn_cancelled_at_any_record_leaves_a_valid_chat(make, kind, pa
             "Error: cancelled by the user\nbegun\n", "Error: cancelled by the user"
         ]  # fmt: skip
     assert_valid(desk)
+
+
+@asynchronous
+async def test_a_tool_has_ended_before_its_cancelled_turn_does(make, workspace):
+    command = "trap 'sleep 0.1; echo bye > said; exit' TERM; echo begun; while :; do sleep 0.01; done"
+    desk = make(calls(call("shell", command=command)), mode=Mode.FULL_ACCESS)
+    found = await take(desk, until=lambda record: isinstance(record, ToolOutput))
+    assert found[-1].outcome == "cancelled"
+    assert (workspace / "said").read_text() == "bye\n"
 
 
 # ---- compaction -----------------------------------------------------------------------------------------------------

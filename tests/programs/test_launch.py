@@ -252,6 +252,7 @@ def test_resume_joins_a_live_chat_as_one_more_viewer_and_composer(inline, home, 
 
 def test_new_goes_on_in_a_new_chat_and_resume_comes_back(inline, home):
     first = only(home)
+    inline.until(f"cass  {first.chat_id}")
     inline.type("/new")
     inline.press("Enter")
     wait_for(lambda: len(chat.ids(home)) == 2)
