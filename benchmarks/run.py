@@ -171,7 +171,9 @@ def drawn(command: list[str], environ: dict[str, str], sign: bytes) -> Cost:
         os.execvpe(command[0], command, environ)
     seen = b""
     while sign not in seen:
-        piece = os.read(terminal, 65536) if select.select([terminal], [], [], 20)[0] else b""
+        piece = b""
+        with contextlib.suppress(OSError):  # EIO: it has ended
+            piece = os.read(terminal, 65536) if select.select([terminal], [], [], 20)[0] else b""
         if not piece:
             sys.exit(f"{command}: nothing like {sign!r} in {seen!r}")
         seen += piece

@@ -30,9 +30,10 @@ class Asking:
         """Put up the oldest pending approval, or take down the one that is settled."""
         pending = self._seat.standing.pending if self._seat.is_running else ()
         shown = self.question.request.request_id if self.question else None
-        if shown in [request.request_id for request in pending]:
+        if shown in [request.request_id for request in pending] or not (shown or pending):
             return
-        self._console.focus_reason(False)
+        if self._console.in_reason:
+            self._console.focus_reason(False)
         self.question = Question(pending[0], time.monotonic()) if pending else None
         if self.question and self.question.is_long(self._rows):
             self._say(subject(pending[0]) + "\n")

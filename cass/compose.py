@@ -200,6 +200,11 @@ class Composer:
 
     def _start_worker(self, why: str) -> None:
         if self._workers_started >= NEW_WORKERS:
+            if not self._notice:
+                log = safe_line(str(self.seat.files.log))
+                self._warn(
+                    f"the worker ended {NEW_WORKERS} times in a row (see {log}); the next message starts it again"
+                )
             return
         self._workers_started += 1
         self._is_starting = True

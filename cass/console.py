@@ -5,7 +5,9 @@ It owns the terminal. What it shows is asked of a `Shown` each time it draws; it
 
 import asyncio
 import os
+import select
 import shutil
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -14,7 +16,7 @@ from typing import Protocol, TextIO, cast
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
@@ -101,11 +103,13 @@ class Terminal:
             return
         data = memoryview("".join(self._pieces).encode("utf-8", "replace"))
         self._pieces.clear()
-        try:
-            while data:
+        while data and not self.is_gone:
+            try:
                 data = data[os.write(self._fd, data) :]
-        except OSError:
-            self.is_gone = True
+            except BlockingIOError:  # whoever shares the terminal may have made it so for all
+                select.select([], [self._fd], [])
+            except OSError:
+                self.is_gone = True
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -136,11 +140,11 @@ class Console:
         self.draft = Buffer(
             history=history,
             multiline=True,
-            completer=_Completer(shown),
+            completer=ThreadedCompleter(_Completer(shown)),  # a directory may be large
             complete_while_typing=Condition(lambda: self.draft.text.startswith("/") or "@" in self.draft.text),
         )
         self.reason = Buffer(multiline=False)
-        self._search = SearchToolbar(ignore_case=True)
+        self._search = SearchToolbar(ignore_case=True, backward_search_prompt="in the history: ")
         self._draft_control = BufferControl(self.draft, search_buffer_control=self._search.control)
         prefix = _prefix("❯ ", "  ", lambda: "class:ask")
         self._reason_window = Window(BufferControl(self.reason), height=1, get_line_prefix=prefix)
@@ -162,7 +166,9 @@ class Console:
         """Show it until somebody calls `leave`; return what that said."""
         self.output.write_raw(ASK_FOR_SHIFT_ENTER)
         try:
-            return await self.app.run_async(pre_run=self._first, handle_sigint=False, set_exception_handler=False)
+            return await self.app.run_async(handle_sigint=False, set_exception_handler=False)
+        except EOFError:  # the other end of the terminal is closed
+            return 128 + signal.SIGHUP
         finally:
             self.output.write_raw(ASK_NO_MORE)
             self.output.flush()
@@ -187,10 +193,14 @@ class Console:
     def print(self, text: str) -> None:
         """Put whole lines of ANSI text above the input, for ever. Erased, printed and drawn again in one write."""
         self._above.append(text if text.endswith("\n") else text + "\n")
-        if self.app.is_running and not self._is_away and self.app.renderer.last_rendered_screen:
-            with self.terminal.held(), set_app(self.app):
+        if self._is_away:
+            return
+        with self.terminal.held(), set_app(self.app):
+            is_drawn = self.app.renderer.last_rendered_screen is not None
+            if is_drawn:
                 self.app.renderer.erase()
-                self._write_above()
+            self._write_above()
+            if is_drawn:
                 self.app.renderer.render(self.app, self.app.layout)
 
     @asynccontextmanager
@@ -211,10 +221,6 @@ class Console:
     def _write_above(self) -> None:
         self.output.write_raw("".join(self._above).replace("\n", "\r\n"))
         self._above.clear()
-
-    def _first(self) -> None:
-        """Before the first drawing."""
-        self._write_above()
 
     # ---- layout ----
 

@@ -56,7 +56,7 @@ def fit(parts: Sequence[Part], width: int) -> list[Part]:
         giver = min(givers, key=lambda part: part.weight)
         place = parts.index(giver)
         if giver.short and giver.text != giver.short:
-            parts[place] = replace(giver, text=giver.short, short="", weight=giver.weight + 1)
+            parts[place] = replace(giver, text=giver.short, short="", weight=giver.weight + 4)
         else:
             del parts[place]
     return parts

@@ -222,6 +222,7 @@ class Session:
                 self.state = record.state
             elif isinstance(record, ApprovalRequest):
                 self._pending = record
+                self._ask(record.request_id)  # it can be answered from now on, before the turn waits for it
             return
         self.chat.append(record)
         if isinstance(record, (User, TurnEnd)) or (isinstance(record, ToolResult) and record.seen is not None):
@@ -233,7 +234,9 @@ class Session:
         self.live.write(self.desk.status(state))
 
     def begin(self) -> None:
-        """A turn begins: a new live file."""
+        """A turn begins: a new live file. Raises UsageError while another one runs, ChatBroken."""
+        if self._busy:
+            raise UsageError("a turn is running in this session: finish or leave it first")
         self.chat.check()
         self._busy = True
         self._pending = None
@@ -288,9 +291,9 @@ class Session:
             self.live.write(notice)
 
     def _ask(self, request_id: str) -> "asyncio.Future[Answer]":
-        waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._asked[request_id] = waiting
-        return waiting
+        if request_id not in self._asked:
+            self._asked[request_id] = asyncio.get_running_loop().create_future()
+        return self._asked[request_id]
 
 
 class Turn:
@@ -320,6 +323,9 @@ class Turn:
         return self
 
     async def __anext__(self) -> Record:
+        task = asyncio.current_task()
+        assert task is not None
+        cancelling = task.cancelling()
         try:
             record = await self._step()
             await self._session.keep(record)
@@ -328,6 +334,10 @@ class Turn:
         except BaseException:
             self._over = True
             raise
+        if task.cancelling() > cancelling:
+            # Not ours either, but it arrived in the generator, which took it for the turn's: it must get through.
+            self._cancelled = self._thrown = True
+            raise asyncio.CancelledError
         return record
 
     async def _step(self) -> Record:

@@ -16,8 +16,8 @@ ORDER = """
     tools.paths tools.arguments tools.child tools.tool
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     agent opening session
-    worker
-    status listing verdict send
+    status worker
+    listing verdict send
     prose look calls render page surface watch frames view
     foreground panes transcript seat footer slash completion keys console errands asking keyboard compose
     launch cli

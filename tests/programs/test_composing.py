@@ -178,6 +178,30 @@ def test_keys_echo_and_nothing_is_lost_while_a_thousand_lines_a_second_stream(tm
     assert found[-1] == "line 02999"
 
 
+def test_shift_enter_makes_a_newline_in_a_tmux_that_passes_it_on(tmp_path, home, workspace):
+    with cass(tmp_path) as tmux:
+        tmux.do("set-option", "-s", "extended-keys", "always")
+        tmux.type("one")
+        tmux.press("S-Enter")
+        tmux.type("two")
+        tmux.press("C-Enter")
+        tmux.type("three")
+        tmux.until("❯ one\n  two\n  three")
+        assert facts(only(home), User) == []
+
+
+def test_searching_the_history_goes_on_for_as_long_as_a_person_thinks(tmp_path, home, workspace):
+    with cass(tmp_path) as tmux:
+        say(tmux, "find the needle")
+        wait_for(lambda: facts(only(home), TurnEnd))
+        tmux.press("C-r")
+        tmux.until("in the history:")
+        time.sleep(0.7)
+        tmux.type("needle")
+        tmux.until("❯ find the needle\n")
+        assert "in the history: needle" in tmux.screen()
+
+
 def test_a_paste_in_tmux_is_one_message(tmp_path, home, workspace):
     with cass(tmp_path) as tmux:
         tmux.do("set-buffer", "-b", "pasted", "line 1\nline 2\n\tline 3")

@@ -329,9 +329,6 @@ def test_the_first_use_of_panes_says_how_to_stay_in_one(panes):
 
 def test_page_up_scrolls_the_viewer_and_the_keyboard_stays(panes, home):
     above, _ = panes.panes()
-    for _ in range(3):
-        panes.type("/status")
-        panes.press("Enter")
     panes.type("list .")
     panes.press("Enter")
     panes.until("notes.txt", pane=above)

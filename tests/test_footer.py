@@ -1,0 +1,78 @@
+import pytest
+
+from cass.footer import columns, help_line, queue_lines, status_line
+from cass.standing import Standing
+
+CHAT = "2026-06-20-143012-a8f3"
+STANDING = Standing(
+    provider="fireworks",
+    model="accounts/fireworks/models/qwen3p7-plus",
+    mode="workspace-edit",
+    cwd="/home/ann/project",
+    state="thinking",
+    used=25_600,
+    limit=128_000,
+)
+
+
+def line(standing=STANDING, *, width=200, state="", queued=2, elapsed_s=12.3):
+    more = {"chat_id": CHAT, "home": "/home/ann", "queued": queued, "elapsed_s": elapsed_s}
+    return "".join(text for _, text in status_line(standing, state=state, width=width, **more))
+
+
+def test_the_status_line_says_it_all_where_there_is_room():
+    assert line() == (
+        "workspace-edit · qwen3p7-plus · thinking 12 s · 20% context · 2 waiting · ~/project"
+        " · cass 2026-06-20-143012-a8f3"
+    )
+
+
+@pytest.mark.parametrize("width", range(200))
+def test_the_status_line_keeps_mode_and_state_and_fits_where_these_do(width):
+    shown = line(width=width)
+    assert shown.startswith("workspace-edit · ")
+    assert "thinking 12 s" in shown
+    assert len(shown) <= max(width, len("workspace-edit · thinking 12 s"))
+
+
+def test_a_narrow_status_line_names_the_chat_by_its_end():
+    assert line(width=60, queued=0).endswith(" · a8f3")
+
+
+@pytest.mark.parametrize(
+    ("state", "elapsed_s", "words"),
+    [
+        ("idle", 0, "idle"),
+        ("thinking", 3, "thinking 3 s"),
+        ("running", 75, "running 1 min 15 s"),
+        ("awaiting-approval", 9, "awaiting approval 9 s"),
+    ],
+)
+def test_states_are_words_with_their_time(state, elapsed_s, words):
+    assert f" · {words} · " in line(Standing(mode="read-only", state=state), elapsed_s=elapsed_s)
+
+
+def test_demo_says_that_it_is_no_language_model():
+    assert "demo: offline, no language model" in line(Standing(mode="read-only", provider="demo", model="demo"))
+
+
+def test_nothing_from_outside_can_control_the_terminal():
+    evil = Standing(mode="read-only", model="\x1b[2J", cwd="/\x1b]0;x\x07", state="retrying", detail="\x9b31m")
+    assert not set(line(evil)) & {"\x1b", "\x07", "\x9b"}
+    assert "\x1b" not in queue_lines(["\x1b[2J\nsecond"], 80)[0][1]
+
+
+@pytest.mark.parametrize("width", range(100))
+def test_the_help_line_gives_way_key_by_key(width):
+    text = help_line(width, room=True)[0][1]
+    assert len(text) <= width
+    assert help_line(width, room=False)[0][1] == ""
+
+
+def test_the_queue_is_shown_up_to_three_messages():
+    assert queue_lines(["a\nb", "c"], 80)[0][1] == "waiting: a␊b\nwaiting: c"
+    assert queue_lines(list("abcde"), 80)[0][1].endswith("\n… and 2 more")
+
+
+def test_columns_stand_under_each_other():
+    assert columns([("a", "one"), ("", ""), ("long", "two")]) == "  a     one\n\n  long  two\n"
