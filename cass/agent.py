@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from cass import access, context, records, tools
+from cass import access, context, jsonl, records, tools
 from cass.access import Allow, Ask, Deny, Mode, Rules
 from cass.errors import CassError, ProviderError, ToolError
 from cass.providers import Provider
@@ -85,7 +85,7 @@ class Desk:
             mode=self.mode,
             provider=self.provider_name,
             model=self.model,
-            created_at=records.now(),
+            created_at=jsonl.now(),
             used=context.used(self.records),
             limit=self.context_limit,
             detail=detail,
@@ -135,9 +135,7 @@ class _State:
         text, reasoning = "".join(self.text), "".join(self.reasoning) or None
         if of is None or not (text or reasoning):
             return []
-        return [
-            Assistant(id=of, content=text, reasoning=reasoning, model=model, stop=stop, created_at=records.now())
-        ]
+        return [Assistant(id=of, content=text, reasoning=reasoning, model=model, stop=stop, created_at=jsonl.now())]
 
     def outcome(self) -> tuple[str, str | None]:
         if self.blocked:
@@ -173,7 +171,7 @@ async def turn(desk: Desk, user: User) -> AsyncGenerator[Record, None]:
         outcome=outcome,
         error=error,
         usage=state.usage,
-        created_at=records.now(),
+        created_at=jsonl.now(),
     )
 
 
@@ -240,7 +238,7 @@ async def _stream(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
     )
     if news := _left_out(request, state):
         yield Notice(level="warning", text=news)
-    of = records.new_id()
+    of = jsonl.new_id()
     state.begin(of)
     async with aclosing(desk.provider.stream(request, of)) as answer:  # type: ignore[type-var]
         async for record in answer:
@@ -304,7 +302,7 @@ async def _call(desk: Desk, state: _State, call: ToolCall) -> AsyncGenerator[Rec
                     if isinstance(record, Approval):
                         decision = _after(record, access.decide(_mode(desk, state), desk.rules, action))
             elif isinstance(decision, Allow) and decision.rule:
-                yield _approval(call.id, records.new_id(), Answer(True, f"the rule {decision.rule}"))
+                yield _approval(call.id, jsonl.new_id(), Answer(True, f"the rule {decision.rule}"))
         if not isinstance(decision, Allow):
             yield _result(call, f"Error: {decision.reason}")
             return
@@ -317,14 +315,14 @@ async def _call(desk: Desk, state: _State, call: ToolCall) -> AsyncGenerator[Rec
 
 def _question(call: ToolCall, ask: Ask, action: access.Action) -> ApprovalRequest:
     return ApprovalRequest(
-        request_id=records.new_id(),
+        request_id=jsonl.new_id(),
         tool_call_id=call.id,
         name=call.name,
         arguments=call.arguments,
         reason=ask.reason,
         sandboxed=False,
         rule=access.rule_for(action),
-        created_at=records.now(),
+        created_at=jsonl.now(),
     )
 
 
@@ -348,7 +346,7 @@ def _approval(tool_call_id: str, request_id: str, answer: Answer) -> Approval:
         reason=answer.reason,
         rule=answer.rule,
         by=answer.by,
-        created_at=records.now(),
+        created_at=jsonl.now(),
     )
 
 
@@ -361,9 +359,11 @@ def _after(given: Approval, now: access.Decision) -> access.Decision:
     return Deny("the user denied it" + (f": {given.reason}" if given.reason else ""))
 
 
-async def _run(desk: Desk, state: _State, call: ToolCall, tool: tools.Tool, place: Place) -> AsyncGenerator[Record, None]:
+async def _run(
+    desk: Desk, state: _State, call: ToolCall, tool: tools.Tool, place: Place
+) -> AsyncGenerator[Record, None]:
     yield desk.status("running")
-    yield ToolStarted(tool_call_id=call.id, created_at=records.now())
+    yield ToolStarted(tool_call_id=call.id, created_at=jsonl.now())
     state.output.clear()
     try:
         async with aclosing(tool.run(call.arguments, place)) as pieces:
@@ -386,7 +386,7 @@ def _result(call: ToolCall, content: str, *, ok: bool = False, seen: dict[str, s
     if len(content) > RESULT_LIMIT:
         content = f"{content[:RESULT_LIMIT]}\n… {len(content) - RESULT_LIMIT:,} more characters were not kept"
     return ToolResult(
-        tool_call_id=call.id, name=call.name, content=content, ok=ok, seen=seen or None, created_at=records.now()
+        tool_call_id=call.id, name=call.name, content=content, ok=ok, seen=seen or None, created_at=jsonl.now()
     )
 
 
@@ -412,7 +412,7 @@ _SUMMARISE = (
 async def compact(desk: Desk, focus: str | None = None) -> AsyncGenerator[Record, None]:
     """Replace the history by a summary in later requests. A failure raises CassError and changes nothing."""
     text = _SUMMARISE + (f" Keep above all: {focus}" if focus else "")
-    ask = User(id=records.new_id(), content=text, created_at=records.now())
+    ask = User(id=jsonl.new_id(), content=text, created_at=jsonl.now())
     yield desk.status("thinking", "compacting")
     request = context.build(
         [*desk.records, ask],
@@ -434,5 +434,5 @@ async def compact(desk: Desk, focus: str | None = None) -> AsyncGenerator[Record
         summary=summary,
         first_kept_id=None,
         tokens_before=context.used(desk.records) or 0,
-        created_at=records.now(),
+        created_at=jsonl.now(),
     )

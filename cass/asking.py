@@ -4,11 +4,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cass.blocks import safe_line
 from cass.console import Console
 from cass.question import Fragments, Question, subject
 from cass.records import Approval
 from cass.seat import Seat
+from cass.visible import safe_line
 
 ROWS_BELOW = 6
 """Rows of the screen that a question leaves to the input and the lines below it."""

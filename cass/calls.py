@@ -12,9 +12,10 @@ from typing import Any
 from rich.text import Text
 
 from cass import prose
-from cass.blocks import Call, as_json, headline, safe, safe_line
+from cass.blocks import Call, as_json, headline
 from cass.look import BAD, BOLD, DIM, GOOD, SHORT_LINES, WARN, Look, cut, elapsed, folded, many, wrapped
 from cass.records import Approval, ToolResult
+from cass.visible import safe, safe_line
 
 LAST_OUTPUT = 6
 """Lines of a running call's output."""

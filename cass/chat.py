@@ -5,24 +5,14 @@ Bytes that were written are never changed or cut. A line that does not parse is 
 
 import contextlib
 import os
-import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
-from cass import presence, records
-from cass.errors import CassError, ChatBroken, NoChat, UsageError
+from cass import jsonl, presence, records
+from cass.errors import CassError, ChatBroken, NoChat
 from cass.home import Files, Home, create_private
 from cass.records import Fact, Live, Meta, Notice, Record, Status, System, ToolOutput
 from cass.tail import Tail
-
-_HEAD = 4096
-_TITLE_WITHIN = 1 << 18
-"""The first user message stands behind the system prompt, with at most 32 KiB of project instructions in it."""
-_SAID = re.compile(
-    rb'\{"type":"message","role":"user","id":"[^"]*","content":"((?:[^"\\]|\\u[0-9a-f]{4}|\\[^u]){0,400})'
-)
-"""The beginning of what a user says, as `records.encode` writes it: the line may be longer than what is read of it."""
 
 
 class Chat:
@@ -156,7 +146,12 @@ def create(home: Home, *, cwd: Path, provider: str, model: str, system: str, **m
             raise CassError(f"cannot make a chat in {home.conversations}: {os.strerror(e.errno or 0)}") from e
         break
     first = Meta(
-        chat_id=chat_id, created_at=records.now(), provider=provider, model=model, cwd=str(cwd), **meta  # type: ignore[arg-type]
+        chat_id=chat_id,
+        created_at=jsonl.now(),
+        provider=provider,
+        model=model,
+        cwd=str(cwd),
+        **meta,  # type: ignore[arg-type]
     )
     try:
         os.write(fd, records.encode(first) + records.encode(System(content=system)))
@@ -182,111 +177,6 @@ def read(files: Files) -> list[Record]:
 def meta(found: list[Record]) -> Meta | None:
     """The newest `Meta`: a later one changes the workspace."""
     return next((record for record in reversed(found) if isinstance(record, Meta)), None)
-
-
-# ---- finding --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """A chat in a list."""
-
-    chat_id: str
-    created_at: str
-    changed_at: str
-    """When its last record was written; lists are ordered by it."""
-    model: str
-    cwd: str
-    title: str
-    """The beginning of its first user message, one line; "" where there is none yet."""
-
-
-def ids(home: Home) -> list[str]:
-    """All chat ids, in no order."""
-    with contextlib.suppress(FileNotFoundError):
-        return [name.removesuffix(".jsonl") for name in os.listdir(home.conversations) if name.endswith(".jsonl")]
-    return []
-
-
-def summaries(home: Home, cwd: Path | None = None) -> list[Summary]:
-    """All chats, newest last record first; those of the workspace `cwd` only, where it is given."""
-    wanted = str(cwd.resolve()) if cwd else None
-    found = (summary(home.files(chat_id), wanted) for chat_id in ids(home))
-    return sorted((s for s in found if s), key=lambda s: (s.changed_at, s.chat_id), reverse=True)
-
-
-def summary(files: Files, cwd: str | None = None) -> Summary | None:
-    """The summary of one chat from its head and its end; None where its file holds no `Meta`, or another `cwd`."""
-    try:
-        fd = os.open(files.chat, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        head = os.pread(fd, _HEAD, 0)
-        if b"\n" not in head:  # a workspace with a long path, many project instructions
-            head = os.pread(fd, _TITLE_WITHIN, 0)
-        first = _decode(head.split(b"\n", 1)[0])
-        if not isinstance(first, Meta) or (cwd is not None and os.path.realpath(first.cwd) != cwd):
-            return None
-        return Summary(
-            chat_id=files.chat_id,
-            created_at=first.created_at,
-            changed_at=_changed_at(fd) or first.created_at,
-            model=first.model,
-            cwd=first.cwd,
-            title=_title(fd),
-        )
-    except IsADirectoryError:
-        return None
-    finally:
-        os.close(fd)
-
-
-def _changed_at(fd: int) -> str | None:
-    found = os.fstat(fd)
-    end = os.pread(fd, _HEAD, max(0, found.st_size - _HEAD)).rstrip(b"\n")
-    last = _decode(end.rpartition(b"\n")[2])
-    at: str | None = getattr(last, "created_at", None)
-    # The last line is longer than we read, or damaged: the file system knows as well, if only on this machine.
-    return at or time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(found.st_mtime)) + ".000Z"
-
-
-def _title(fd: int) -> str:
-    for line in os.pread(fd, _TITLE_WITHIN, 0).split(b"\n")[1:]:
-        if found := _SAID.match(line):
-            return " ".join(records.load(b'"%b"' % found[1]).split())[:200]
-    return ""
-
-
-def _decode(line: bytes) -> Record | None:
-    try:
-        return records.decode(line)
-    except records.BadRecord:
-        return None
-
-
-def find(home: Home, text: str, cwd: Path | None = None) -> Files:
-    """The chat that `text` means: an id, a unique part of one, or ``.`` for ``$CASS_CHAT``, else the latest of `cwd`.
-
-    Raises NoChat, or UsageError where several fit.
-    """
-    if text == ".":
-        text = os.environ.get("CASS_CHAT") or _latest(home, cwd or Path.cwd())
-    known = ids(home)
-    fitting = [text] if text in known else sorted(chat_id for chat_id in known if text and text in chat_id)
-    if not fitting:
-        raise NoChat(f"no chat {text!r} in {home.conversations}; cass ls --all lists them")
-    if len(fitting) > 1:
-        shown = ", ".join(fitting[-5:]) + (" …" if len(fitting) > 5 else "")
-        raise UsageError(f"{text!r} fits {len(fitting)} chats: {shown}")
-    return home.files(fitting[0])
-
-
-def _latest(home: Home, cwd: Path) -> str:
-    found = summaries(home, cwd)
-    if not found:
-        raise NoChat(f"no chat in {cwd}; cass ls --all lists those of other directories")
-    return found[0].chat_id
 
 
 def damage(found: list[Record]) -> list[Notice]:

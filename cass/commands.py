@@ -4,8 +4,8 @@ Only what works stands here. A row says what a person reads; the module that obe
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Runs(StrEnum):
@@ -19,8 +19,7 @@ class Runs(StrEnum):
     """The command itself, from the files; a worker need not run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     name: str
     help: str
     """One line; begins with a verb, has no full stop."""
@@ -62,8 +61,7 @@ SUBCOMMANDS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     name: str
     """As a person reads it on the keyboard."""
     does: str

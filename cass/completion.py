@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cass.access import Mode
-from cass.blocks import safe_line
 from cass.commands import SLASH
+from cass.visible import safe_line
 
 MOST = 200
 """Offered at once; nobody reads further, and a directory may hold 50,000 names."""

@@ -22,7 +22,6 @@ from prompt_toolkit.output import Output
 from cass import commands, footer, history, keys
 from cass.access import Mode
 from cass.asking import Asking
-from cass.blocks import safe, safe_line
 from cass.console import Console
 from cass.draft import Draft
 from cass.errands import Errands
@@ -34,6 +33,7 @@ from cass.records import Approval, Record, TurnEnd
 from cass.seat import Seat
 from cass.slash import Slash
 from cass.transcript import Inline, Paned, Transcript
+from cass.visible import safe, safe_line
 
 HINT_S = 4.0
 DRAFT_EVERY_S = 0.3
@@ -100,6 +100,7 @@ class Composer:
     async def run(self, early: bytes = b"", launcher: int = 0) -> int:
         """Be there until the person leaves; return the exit status."""
         loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, lambda: None)  # Ctrl-C is a key; a signal is meant for somebody else
         for number in (signal.SIGHUP, signal.SIGTERM):
             loop.add_signal_handler(number, self.console.leave, 128 + number)
         self.put_back([text] if (text := self._draft.load()) else [])

@@ -145,7 +145,7 @@ class Console:
         )
         self.reason = Buffer(multiline=False)
         self._search = SearchToolbar(ignore_case=True, backward_search_prompt="in the history: ")
-        self._draft_control = BufferControl(self.draft, search_buffer_control=self._search.control)
+        self._draft_control = BufferControl(self.draft, search_buffer_control=self._search.control, preview_search=True)
         prefix = _prefix("❯ ", "  ", lambda: "class:ask")
         self._reason_window = Window(BufferControl(self.reason), height=1, get_line_prefix=prefix)
         self.app: Application[int] = Application(

@@ -9,17 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cass import prompt
-from cass.records import (
-    Assistant,
-    Compaction,
-    Record,
-    System,
-    ToolCall,
-    ToolResult,
-    TurnEnd,
-    User,
-    dump,
-)
+from cass.jsonl import dump
+from cass.records import Assistant, Compaction, Record, System, ToolCall, ToolResult, TurnEnd, User
 
 Message = User | Assistant | ToolResult
 

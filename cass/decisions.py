@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cass import records
+from cass import jsonl
 from cass.errors import CassError, NoWorker
 from cass.home import Files
 
@@ -64,11 +64,11 @@ def ask(files: Files, request: dict[str, Any], timeout_s: float = 5.0) -> dict[s
         try:
             with _inside(files.run):
                 connection.connect(files.socket.name)
-            connection.sendall(records.dump(request) + b"\n")
+            connection.sendall(jsonl.dump(request) + b"\n")
             said = b""
             while not said.endswith(b"\n") and (chunk := connection.recv(_LIMIT)):
                 said += chunk
-            answer = records.load(said)
+            answer = jsonl.load(said)
         except TimeoutError:
             raise CassError(f"the worker of {files.chat_id} did not answer in {timeout_s:.0f} s") from None
         except (OSError, ValueError):
@@ -106,7 +106,7 @@ def _inside(directory: Path) -> Iterator[None]:
 def parse(line: bytes) -> dict[str, Any]:
     """The request in one line. Raises CassError."""
     try:
-        request = records.load(line)
+        request = jsonl.load(line)
     except ValueError:
         request = None
     if not isinstance(request, dict) or request.get("do") not in ("approve", "deny", "mode"):

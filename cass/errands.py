@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cass import foreground
-from cass.blocks import safe, safe_line
 from cass.console import Console
+from cass.visible import safe, safe_line
 
 
 class Errands:

@@ -7,10 +7,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cass.blocks import safe_line
 from cass.commands import HELP_LINE
 from cass.question import Fragments
 from cass.standing import IDLE, Standing
+from cass.visible import safe_line
 
 GAP = " · "
 
@@ -56,6 +56,7 @@ def fit(parts: Sequence[Part], width: int) -> list[Part]:
         giver = min(givers, key=lambda part: part.weight)
         place = parts.index(giver)
         if giver.short and giver.text != giver.short:
+            # Its short form gives way only after most that is still long: a chat is called by the end of its id.
             parts[place] = replace(giver, text=giver.short, short="", weight=giver.weight + 4)
         else:
             del parts[place]

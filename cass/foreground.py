@@ -20,12 +20,17 @@ def run(command: Sequence[str], terminal: int, *, keep: bool = False, cwd: str |
     With `keep` its output and errors go through a pipe and are copied to `terminal` as they come. Raises OSError.
     """
     reading, writing = os.pipe() if keep else (None, None)
+    gate, opener = os.pipe()
+    waiting = ["bash", "-c", f'read -u {gate}; exec {gate}<&-; exec "$@"', "bash", *command]
+    output_to = writing or terminal
     with _foreground_kept(terminal):
         process = subprocess.Popen(
-            command, cwd=cwd, stdin=terminal, stdout=writing or terminal, stderr=writing or terminal, process_group=0
+            waiting, cwd=cwd, stdin=terminal, stdout=output_to, stderr=output_to, process_group=0, pass_fds=[gate]
         )
         os.tcsetpgrp(terminal, process.pid)
-        os.killpg(process.pid, signal.SIGCONT)  # it may have touched the terminal before it was given it
+        # Only now may it begin: a Ctrl-C that came before would have missed it, a read would have stopped it.
+        os.close(gate)
+        os.close(opener)
         output = b""
         if reading is not None and writing is not None:
             os.close(writing)

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from cass import records
+from cass import jsonl
 from cass.home import Files
 
 PIECE = 1 << 16
@@ -52,7 +52,7 @@ class Viewer:
         """Tell the viewer something; a viewer that is gone does not hear it."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError, RuntimeError):
-            self._process.stdin.write(records.dump(message) + b"\n")
+            self._process.stdin.write(jsonl.dump(message) + b"\n")
 
     async def last_words(self) -> str:
         """Its exit status and the last line of its standard error, once it has ended."""
@@ -75,7 +75,7 @@ def joined(lines: list[bytes]) -> Frames:
     live = None
     for line in lines:
         with contextlib.suppress(ValueError):
-            frame = records.load(line)
+            frame = jsonl.load(line)
             if isinstance(frame, dict):
                 printed.append(str(frame.get("print", "")))
                 live = frame.get("live", live)

@@ -6,7 +6,7 @@
 import os
 from pathlib import Path
 
-from cass import records
+from cass import jsonl
 from cass.home import create_private, make_private
 from cass.tail import Tail
 
@@ -29,14 +29,14 @@ def append(path: Path, text: str, cwd: str) -> None:
     make_private(path.parent)
     fd = create_private(path, os.O_APPEND)
     try:
-        os.write(fd, records.dump({"text": text, "cwd": cwd, "at": records.now()}) + b"\n")
+        os.write(fd, jsonl.dump({"text": text, "cwd": cwd, "at": jsonl.now()}) + b"\n")
     finally:
         os.close(fd)
 
 
 def _parse(line: bytes) -> tuple[str, str] | None:
     try:
-        entry = records.load(line)
+        entry = jsonl.load(line)
         return str(entry["text"]), str(entry.get("cwd", ""))
     except (ValueError, TypeError, KeyError, AttributeError):
         return None  # a line that another program or a full disk broke

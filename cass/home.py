@@ -60,31 +60,31 @@ class Files:
 
     @property
     def chat(self) -> Path:
-        return self.home.conversations / f"{self.chat_id}.jsonl"
+        return Path(f"{self.home.root}/conversations/{self.chat_id}.jsonl")
 
     @property
     def run(self) -> Path:
-        return self.home.root / "run" / self.chat_id
+        return Path(f"{self.home.root}/run/{self.chat_id}")
 
     @property
     def lock(self) -> Path:
-        return self.run / "lock"
+        return Path(f"{self.home.root}/run/{self.chat_id}/lock")
 
     @property
     def attached(self) -> Path:
-        return self.run / "attached"
+        return Path(f"{self.home.root}/run/{self.chat_id}/attached")
 
     @property
     def bell(self) -> Path:
-        return self.run / "in"
+        return Path(f"{self.home.root}/run/{self.chat_id}/in")
 
     @property
     def inbox(self) -> Path:
-        return self.run / "inbox"
+        return Path(f"{self.home.root}/run/{self.chat_id}/inbox")
 
     @property
     def socket(self) -> Path:
-        return self.run / "s"
+        return Path(f"{self.home.root}/run/{self.chat_id}/s")
 
     @property
     def live(self) -> Path:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cass import records
+from cass import jsonl
 from cass.errors import CassError, UsageError
 from cass.home import Files, create_private, make_private
 
@@ -53,14 +53,14 @@ def put(files: Files, item: dict[str, Any], id: str | None = None) -> str:
 
     Raises CassError, naming the path, when it cannot be written; then nothing is left behind.
     """
-    id = records.new_id() if id is None else id
+    id = jsonl.new_id() if id is None else id
     if not _ID.fullmatch(id):
         raise UsageError(f"a message id is 1 to 64 letters, digits, '-' or '_', not {id!r}")
     name = f"{time.time_ns():016x}-{id}"
     make_private(files.inbox)
     draft = files.inbox / f".{name}"
     try:
-        _write(draft, records.dump(item))
+        _write(draft, jsonl.dump(item))
         draft.rename(files.inbox / name)
     except OSError as e:
         with contextlib.suppress(OSError):
@@ -136,7 +136,7 @@ def take_back(files: Files, name: str) -> dict[str, Any] | None:
 
 def parse(data: bytes) -> dict[str, Any]:
     """The item that `data` holds. Raises ValueError where it holds none."""
-    item = records.load(data)
+    item = jsonl.load(data)
     if not isinstance(item, dict) or not isinstance(item.get("type"), str):
         raise ValueError('not a JSON object with a "type"')
     return item

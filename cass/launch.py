@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cass import chat, config, opening, panes, records
+from cass import catalogue, config, jsonl, opening, panes
 from cass.config import Options
 from cass.errors import UsageError
 from cass.home import Home
@@ -48,7 +48,7 @@ def run(
     if resume is None:
         files = opening.new(home, cwd or Path.cwd(), settings, options)
     else:
-        files = chat.find(home, resume)
+        files = catalogue.find(home, resume)
     layout = choose_layout(settings.layout, os.environ)
     status, switch_to = guard(lambda child: compose(files, layout=layout, worker_flags=worker_flags, **child))
     if switch_to:
@@ -178,10 +178,10 @@ def _restore(saved: list[Any], *, was_killed: bool) -> None:
 
 
 def _write(fd: int, arguments: Sequence[str]) -> None:
-    os.write(fd, records.dump(list(arguments)))
+    os.write(fd, jsonl.dump(list(arguments)))
 
 
 def _read(fd: int) -> list[str]:
     data = os.read(fd, 65536)
     os.close(fd)
-    return [str(argument) for argument in records.load(data)] if data else []
+    return [str(argument) for argument in jsonl.load(data)] if data else []

@@ -1,25 +1,28 @@
 """Lists of chats for people and for scripts: `cass ls` and `cass status`."""
 
-import shutil
+import os
 import time
-from calendar import timegm
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
-from cass import chat, inbox, presence, records, status
-from cass.blocks import safe_line
-from cass.chat import Summary
+from cass import catalogue, inbox, jsonl, presence
+from cass.catalogue import Summary
 from cass.home import Files, Home
+from cass.visible import safe_line
+
+if TYPE_CHECKING:
+    from cass.status import Outlook
 
 
 def as_json(found: Sequence[Summary]) -> str:
     """Summaries as a JSON list of ``{"chat_id", "created_at", "changed_at", "model", "cwd", "title"}``."""
-    fields = ("chat_id", "created_at", "changed_at", "model", "cwd", "title")
-    return records.dump([{name: getattr(summary, name) for name in fields} for summary in found]).decode()
+    return jsonl.dump([summary._asdict() for summary in found]).decode()
 
 
 def table(found: Sequence[Summary], home: Home, *, cwd_shown: bool) -> str:
     """One chat a line: id, whether a worker runs, age, creation, model, first message; its directory where asked."""
-    width = shutil.get_terminal_size((100, 24)).columns
+    width = _columns()
     now = time.time()
     lines = []
     for summary in found:
@@ -31,10 +34,18 @@ def table(found: Sequence[Summary], home: Home, *, cwd_shown: bool) -> str:
     return "\n".join(lines)
 
 
+def _columns() -> int:
+    """Columns of the terminal; many where there is none, so that nothing is cut for a script."""
+    try:
+        return os.get_terminal_size(1).columns
+    except OSError:
+        return 1000
+
+
 def _age(at: str, now: float) -> str:
     """``3m``, ``5h``, ``12d``: how long ago an UTC time stamp was."""
     try:
-        seconds = max(0.0, now - timegm(time.strptime(at[:19], "%Y-%m-%dT%H:%M:%S")))
+        seconds = max(0.0, now - datetime.fromisoformat(at).timestamp())
     except ValueError:
         return "?"
     for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
@@ -45,28 +56,64 @@ def _age(at: str, now: float) -> str:
 
 def every(home: Home) -> list[Files]:
     """The files of every chat, newest id first."""
-    return [home.files(chat_id) for chat_id in sorted(chat.ids(home), reverse=True)]
+    return [home.files(chat_id) for chat_id in sorted(catalogue.ids(home), reverse=True)]
 
 
-def statuses(found: Sequence[Files], *, as_json: bool, named: bool) -> str:
+Look = Callable[[Files], "Outlook"]
+"""`status.look`, handed in: where no worker runs nobody has to load it."""
+
+
+def statuses(found: Sequence[Files], look: Look, *, as_json: bool, named: bool) -> str:
     """What chats do. As JSON all of them; for people those with something going on, or the one that was `named`."""
     if as_json:
-        return records.dump([status.describe(files) for files in found]).decode()
+        return jsonl.dump([describe(files, look) for files in found]).decode()
     shown = [files for files in found if named or presence.is_running(files) or inbox.waiting(files)]
     if not shown:
         return f"nothing is going on in {len(found)} chats; cass ls lists them" if found else "no chats yet"
-    return "\n".join(_lines(files) for files in shown)
+    return "\n".join(_lines(files, look) for files in shown)
 
 
-def _lines(files: Files) -> str:
-    said = status.describe(files)
+def describe(files: Files, look: Look) -> dict[str, Any]:
+    """One chat of ``cass status --json``; `state` is ``stopped`` where no worker runs."""
+    summary = catalogue.summary(files)
+    said: dict[str, Any] = {
+        "chat_id": files.chat_id,
+        "state": "stopped",
+        "mode": None,
+        "provider": None,
+        "model": summary.model if summary else "",
+        "cwd": summary.cwd if summary else "",
+        "title": summary.title if summary else "",
+        "queue": [{"id": item.id, "name": item.name} for item in inbox.waiting(files)],
+        "pending": [],
+        "context": None,
+        "changed_at": summary.changed_at if summary else None,
+    }
+    return said | _now(look(files)) if presence.is_running(files) else said
+
+
+def _now(outlook: "Outlook") -> dict[str, Any]:
+    """What only a chat with a worker has."""
+    said: dict[str, Any] = {"state": "starting"}
+    if outlook.meta is not None:
+        said["cwd"] = outlook.meta.cwd
+    if (status := outlook.status) is not None:
+        said |= {"state": status.state, "mode": status.mode, "provider": status.provider, "model": status.model}
+        said["context"] = {"used": status.used, "limit": status.limit}
+    fields = ("request_id", "name", "arguments", "reason", "sandboxed", "rule")
+    said["pending"] = [{name: getattr(asked, name) for name in fields} for asked in outlook.pending.values()]
+    return said
+
+
+def _lines(files: Files, look: Look) -> str:
+    said = describe(files, look)
     context = said["context"] or {}
     used = f"  {100 * context['used'] // context['limit']}% of context" if context.get("used") else ""
     queue = f"  {len(said['queue'])} waiting" if said["queue"] else ""
     mode = f"  {said['mode']}" if said["mode"] else ""
     first = f"{said['chat_id']}  {said['state']}{mode}  {said['model']}{used}{queue}  {safe_line(said['title'])[:60]}"
     asked = [
-        f"    {r['name']} waits for you: {safe_line(records.dump(r['arguments']).decode())[:200]}\n"
+        f"    {r['name']} waits for you: {safe_line(jsonl.dump(r['arguments']).decode())[:200]}\n"
         f"    because {safe_line(r['reason'])}\n"
         f"    cass approve {said['chat_id']} {r['request_id']}"
         for r in said["pending"]

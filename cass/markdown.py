@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from cass.blocks import safe
+from cass.visible import safe
 
 # What a reader would lose is text here: HTML, entities, and definitions of links, which leave nothing on a screen.
 PARSER = (

@@ -13,7 +13,8 @@ from cass.access import Mode
 from cass.config import Options, Settings
 from cass.errors import CassError, ConfigError, UsageError
 from cass.home import Files, Home
-from cass.records import Meta, Record, User, now
+from cass.jsonl import now
+from cass.records import Meta, Record, User
 
 
 def new(home: Home, cwd: Path, settings: Settings, options: Options) -> Files:
@@ -33,9 +34,7 @@ def new(home: Home, cwd: Path, settings: Settings, options: Options) -> Files:
     )
 
 
-def settings_of(
-    found: list[Record], home: Home, options: Options, environ: Mapping[str, str] = os.environ
-) -> Settings:
+def settings_of(found: list[Record], home: Home, options: Options, environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings that a chat goes on with: flags and environment first, then its own model, then the configuration."""
     meta = next((record for record in found if isinstance(record, Meta)), None)
     last = next((record for record in reversed(found) if isinstance(record, User)), None)

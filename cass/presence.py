@@ -8,13 +8,12 @@ import contextlib
 import fcntl
 import os
 import select
-import socket
 import sys
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from cass import inbox, records
+from cass import inbox, jsonl
 from cass.errors import CassError, Held, NoWorker
 from cass.home import Files, create_private
 
@@ -41,7 +40,7 @@ def is_running(files: Files) -> bool:
 def holder(files: Files) -> dict[str, Any]:
     """What the lock file says of its holder: ``{"host", "pid", "mode", "since", "error"?}``; {} where it says nothing readable."""
     try:
-        said = records.load(files.lock.read_bytes())
+        said = jsonl.load(files.lock.read_bytes())
     except (OSError, ValueError):
         return {}
     return said if isinstance(said, dict) else {}
@@ -69,8 +68,8 @@ def hold(files: Files, patience_s: float = LOCK_PATIENCE_S) -> int:
 
 def sign(lock: int, mode: str, error: str | None = None) -> None:
     """Write into the lock file who holds it, for people, and with `error` why it gives the chat up."""
-    said: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid(), "mode": mode, "since": records.now()}
-    line = records.dump(said | ({"error": error} if error else {})) + b"\n"
+    said: dict[str, Any] = {"host": os.uname().nodename, "pid": os.getpid(), "mode": mode, "since": jsonl.now()}
+    line = jsonl.dump(said | ({"error": error} if error else {})) + b"\n"
     # Over the old text, then cut: on a full disk this still works, which is when the error matters most.
     with contextlib.suppress(OSError):
         os.pwrite(lock, line, 0)
@@ -124,7 +123,7 @@ class Starting:
             os.close(self._fd)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self._pid, 0)  # the first process of the two: it ends as soon as it has forked
-        said = records.load(self._said)
+        said = jsonl.load(self._said)
         if said.get("held") and inbox.ring(self._files):
             return  # another worker was faster, and listens
         if "error" in said:
@@ -158,5 +157,5 @@ def tell(ready_fd: int | None, said: dict[str, Any]) -> None:
     """The worker's word to whoever started it: ``{}`` for ready, or ``{"error", "status", "held"}``."""
     if ready_fd is not None:
         with contextlib.suppress(BrokenPipeError):  # the starter did not wait
-            os.write(ready_fd, records.dump(said) + b"\n")
+            os.write(ready_fd, jsonl.dump(said) + b"\n")
         os.close(ready_fd)

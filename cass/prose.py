@@ -20,8 +20,8 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from cass.blocks import safe
 from cass.markdown import PARSER
+from cass.visible import safe
 
 NARROWEST = 8
 """Columns left to a block, however deep it is nested and however narrow the screen."""

@@ -7,8 +7,8 @@ import json
 from dataclasses import dataclass
 
 from cass.access import READS, WRITES
-from cass.blocks import safe, safe_line
 from cass.records import ApprovalRequest
+from cass.visible import safe, safe_line
 
 QUIET_S = 0.7
 """So long no key must have come, since the question stands there, before a key can be an answer."""

@@ -5,15 +5,11 @@ worker appends, `Session` yields and the viewer folds is the same record. Both f
 split on ``\\n`` bytes only.
 """
 
-import json
-import math
-import os
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
-import orjson
+from cass.jsonl import dump, load
 
 
 class BadRecord(ValueError):
@@ -48,11 +44,31 @@ class Usage:
         return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
+class _Value:
+    """Equality and looks of a record by its fields: one method for all, where each class would compile its own."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and _values(self) == _values(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), repr(self)))
+
+    def __repr__(self) -> str:
+        named = zip((name for name, _ in _fields(type(self))), _values(self), strict=True)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in named)})"
+
+
+def _values(record: _Value) -> list[Any]:
+    return [getattr(record, name) for name, _ in _fields(type(record))]
+
+
 # ---- facts: lines of a chat -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meta:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Meta(_Value):
     """The first line of a chat."""
 
     type: ClassVar[str] = "meta"
@@ -72,16 +88,16 @@ class Meta:
     """Project instructions that the system prompt holds: ``{"path", "sha256"}``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class System:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class System(_Value):
     """The system prompt, the same bytes for the chat's life."""
 
     type: ClassVar[str] = "system"
     content: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class User(_Value):
     """What a person, or a program in their name, said."""
 
     type: ClassVar[str] = "message"
@@ -102,8 +118,8 @@ class User:
     """``{"by": "composer|send|fifo|api|agent", ...}``; a composer adds its ``"composer"`` id."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assistant:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Assistant(_Value):
     """One answer of the model, whole."""
 
     type: ClassVar[str] = "message"
@@ -122,8 +138,8 @@ class Assistant:
     usage: Usage | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ToolResult(_Value):
     """What came of a call."""
 
     type: ClassVar[str] = "tool_result"
@@ -137,8 +153,8 @@ class ToolResult:
     """Files whose content the model now knows: absolute path to SHA-256 of the bytes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Approval(_Value):
     """Who allowed or denied what."""
 
     type: ClassVar[str] = "approval"
@@ -154,8 +170,8 @@ class Approval:
     """The rule that was given for the life of the worker with the answer "always"."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compaction:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Compaction(_Value):
     """History before `first_kept_id` is replaced by `summary` in later requests; an empty summary is a clear."""
 
     type: ClassVar[str] = "compaction"
@@ -166,8 +182,8 @@ class Compaction:
     created_at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnEnd:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class TurnEnd(_Value):
     """How a turn ended."""
 
     type: ClassVar[str] = "turn_end"
@@ -192,8 +208,8 @@ class Unknown:
 # ---- what is only true for now: lines of a live file ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delta:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Delta(_Value):
     """A streamed piece of the assistant message `of`: exactly one of the other fields is set."""
 
     type: ClassVar[str] = "delta"
@@ -204,15 +220,15 @@ class Delta:
     """``{"index", "id", "name", "arguments"}``: `arguments` is a piece of JSON text; id and name come whole, once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolStarted:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ToolStarted(_Value):
     type: ClassVar[str] = "tool_started"
     tool_call_id: str
     created_at: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOutput:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ToolOutput(_Value):
     """A piece of a running tool's output, as it comes."""
 
     type: ClassVar[str] = "tool_output"
@@ -220,8 +236,8 @@ class ToolOutput:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApprovalRequest:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ApprovalRequest(_Value):
     """The turn waits until the person decides."""
 
     type: ClassVar[str] = "approval_request"
@@ -237,8 +253,8 @@ class ApprovalRequest:
     """The rule that the answer "always" would give."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Status(_Value):
     """What the worker does now."""
 
     type: ClassVar[str] = "status"
@@ -256,8 +272,8 @@ class Status:
     """A line for people: what is retried, when, why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Notice(_Value):
     """A line for the person that is no fact of the chat."""
 
     type: ClassVar[str] = "notice"
@@ -281,50 +297,6 @@ _ROLES: dict[str, type] = {"user": User, "assistant": Assistant}
 
 
 # ---- encoding -------------------------------------------------------------------------------------------------------
-
-
-_DEEPEST = 250
-"""Levels of nesting that are written, a little less than orjson takes. Nobody means more; a stack holds no more."""
-
-
-def dump(value: Any) -> bytes:
-    """Encode as UTF-8 JSON without a newline; a lone surrogate becomes U+FFFD, a split pair is joined.
-
-    What JSON has no word for (NaN, infinity), and what is nested too deeply, becomes null.
-    """
-    try:
-        return orjson.dumps(value)
-    except TypeError:  # a lone surrogate, an int beyond 64 bits, a key that is no string, nested too deeply
-        text = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
-        return text.encode("utf-8", "replace")
-
-
-def load(data: bytes | str) -> Any:
-    """Decode JSON; what orjson refuses (lone surrogates, NaN, bad UTF-8, huge numbers) is tried once more, leniently.
-
-    Raises ValueError.
-    """
-    try:
-        return orjson.loads(data)
-    except ValueError:
-        text = data if isinstance(data, str) else bytes(data).decode("utf-8", "replace")
-        try:
-            return _plain(json.loads(text))
-        except RecursionError as e:
-            raise ValueError("nested too deeply") from e
-
-
-def _plain(value: Any, levels: int = _DEEPEST) -> Any:
-    """`value` as strict JSON can say it."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, (dict, list, tuple)) and not levels:
-        return None
-    if isinstance(value, dict):
-        return {_plain(str(key)): _plain(item, levels - 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item, levels - 1) for item in value]
-    return value if not isinstance(value, float) or math.isfinite(value) else None
 
 
 def encode(record: Record) -> bytes:
@@ -430,20 +402,6 @@ def _tool_call(value: Any) -> ToolCall:
 
 def _count(value: Any) -> int:
     return value if isinstance(value, int) else 0
-
-
-# ---- ids and times --------------------------------------------------------------------------------------------------
-
-
-def now() -> str:
-    """UTC with milliseconds and Z: ``2026-06-20T14:30:12.345Z``."""
-    seconds, nanoseconds = divmod(time.time_ns(), 10**9)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{nanoseconds // 10**6:03d}Z"
-
-
-def new_id() -> str:
-    """A fresh id of 12 lower-case hexadecimal digits: for messages, calls, requests."""
-    return os.urandom(6).hex()
 
 
 # ---- repair ---------------------------------------------------------------------------------------------------------

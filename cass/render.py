@@ -15,10 +15,11 @@ from rich.style import Style
 from rich.text import Text
 
 from cass import calls, prose
-from cass.blocks import Answer, Block, Call, Moved, Now, safe, safe_line
+from cass.blocks import Answer, Block, Call, Moved, Now
 from cass.look import BAD, BOLD, DIM, MARK, WARN, Look, cut, elapsed, many, wrapped
 from cass.markdown import Code, Fence, Piece, Prose, split
 from cass.records import Approval, Assistant, Compaction, Meta, Notice, Status, TurnEnd, User
+from cass.visible import safe, safe_line
 
 MESSAGE_LINES = 60
 MESSAGE_CHARACTERS = 10_000

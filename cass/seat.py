@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from cass import decisions, inbox, presence, records
+from cass import decisions, inbox, jsonl, presence, records
 from cass.errors import CassError
 from cass.home import Files
 from cass.inbox import Waiting
@@ -23,7 +23,7 @@ class Seat:
     def __init__(self, files: Files, worker_flags: Sequence[str] = ()) -> None:
         files.make()
         self.files = files
-        self.id = records.new_id()
+        self.id = jsonl.new_id()
         self.standing = Standing()
         self.is_running = False
         """Whether a worker holds the chat."""

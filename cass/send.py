@@ -1,4 +1,4 @@
-"""Sending from a shell: one message into a chat, a worker for it, and the answer."""
+"""Sending from a shell: one message, or a command, into a chat, and a worker for it."""
 
 import contextlib
 import os
@@ -7,23 +7,13 @@ import stat
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from cass import inbox, presence, status
+from cass import inbox, presence
 from cass.errors import CassError, NoWorker, UsageError, WaitedTooLong
 from cass.home import Files
-from cass.records import TurnEnd
 
 SILENCE_S = 2.0
 """A pipe beside an argument that gives nothing for so long is one that was merely inherited."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    id: str
-    end: TurnEnd | None = None
-    """How the turn ended, where it was waited for."""
-    answer: str = ""
 
 
 def send(
@@ -35,31 +25,19 @@ def send(
     steer: bool = False,
     start: bool = True,
     flags: Sequence[str] = (),
-    wait: bool = False,
-    timeout_s: float | None = None,
     program: str = "cass-send",
-) -> Sent:
-    """Put one message in. When this returns it is accepted and a worker is there (unless `start` is false).
+) -> str:
+    """Put one message in; return its id. Then it is accepted, and a worker is there (unless `start` is false).
 
-    Raises UsageError for a blank message, NoWorker with `start` false and nobody there, the start error of a worker
-    (the message is taken back then), WaitedTooLong.
+    Raises UsageError for a blank message, NoWorker with `start` false and nobody there, and the start error of a
+    worker; the message is taken back then.
     """
     if not text.strip():
         raise UsageError("the message is empty")
-    attached = presence.attach(files) if wait else None
-    watch = status.Watch(files) if wait else None
     item = {"type": "message", "content": text, "ask": ask, "origin": {"by": "send", "program": program}}
     id = inbox.put(files, item | ({"steer": True} if steer else {}), id)
-    try:
-        hire(files, id, start, flags)
-        if watch is None:
-            return Sent(id)
-        end = watch.until(status.answered(id), timeout_s, lambda: _check(files, watch, id, start, flags))
-        assert isinstance(end, TurnEnd)
-        return Sent(id, end, watch.outlook.last)
-    finally:
-        if attached is not None:
-            os.close(attached)
+    hire(files, id, start, flags)
+    return id
 
 
 def hire(files: Files, id: str, start: bool, flags: Sequence[str] = ()) -> None:
@@ -79,15 +57,6 @@ def hire(files: Files, id: str, start: bool, flags: Sequence[str] = ()) -> None:
         if presence.is_running(files):
             return
         raise
-
-
-def _check(files: Files, watch: status.Watch, id: str, start: bool, flags: Sequence[str]) -> None:
-    """While nothing comes: raise NoWorker for a turn whose worker died, get a new one for a message that still waits."""
-    if presence.is_running(files):
-        return
-    if id in watch.outlook.open:
-        raise status.gone(files)
-    hire(files, id, start, flags)
 
 
 # ---- text from an argument and standard input -----------------------------------------------------------------------

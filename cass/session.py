@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from cass import access, agent, chat, config, context, opening, presence, prompt, providers, records
+from cass import access, agent, catalogue, chat, config, context, jsonl, opening, prompt, providers, records
 from cass.access import Mode
 from cass.agent import Answer, Desk
 from cass.config import Options, Settings
@@ -94,7 +94,7 @@ class Session:
     @classmethod
     async def resume(cls, id: str, *, home: Path | None = None, cwd: str | Path | None = None, **options: Any) -> Self:
         """A chat that exists. Raises Held where a worker has it: nothing is written then."""
-        files = chat.find(Home(home) if home else Home.find(), id)
+        files = catalogue.find(Home(home) if home else Home.find(), id)
         return cls(files, Options(**options), Path(cwd) if cwd else None)
 
     @property
@@ -141,7 +141,7 @@ class Session:
     async def clear(self) -> None:
         """Leave the history out of later requests; the file keeps it."""
         used = context.used(self.records) or 0
-        await self.keep(Compaction(summary="", first_kept_id=None, tokens_before=used, created_at=records.now()))
+        await self.keep(Compaction(summary="", first_kept_id=None, tokens_before=used, created_at=jsonl.now()))
 
     def user(self, content: str, *, ask: bool, origin: dict[str, Any], id: str | None = None) -> User:
         """A user message, with the note that tells the model what it does not know yet."""
@@ -156,7 +156,7 @@ class Session:
             date=time.strftime("%Y-%m-%d"),
         )
         return User(
-            id=id or records.new_id(),
+            id=id or jsonl.new_id(),
             content=content,
             note=prompt.note(facts, context.kept(self.records)),
             mode=desk.mode,
@@ -165,7 +165,7 @@ class Session:
             effort=desk.effort,
             ask=ask,
             origin=origin,
-            created_at=records.now(),
+            created_at=jsonl.now(),
         )
 
     # ---- what the person decides
@@ -282,7 +282,7 @@ class Session:
 
     def _mend(self, root: Path) -> None:
         """Close what a dead worker left open, and record a new workspace."""
-        for record in records.closing(self.records, "the worker ended", records.now()):
+        for record in records.closing(self.records, "the worker ended", jsonl.now()):
             self.chat.append(record)
         if moved := opening.move(self.records, str(root), self.settings):
             self.chat.append(moved)
@@ -312,7 +312,9 @@ class Turn:
         self._session.begin()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
         try:
             if not self._over:
                 await self.cancel()

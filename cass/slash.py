@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from cass import chat, commands
+from cass import catalogue, commands
 from cass.access import Mode
-from cass.blocks import safe_line
 from cass.errors import CassError, UsageError
 from cass.footer import columns
 from cass.seat import Seat
+from cass.visible import safe_line
 
 
 class Desk(Protocol):
@@ -59,11 +59,11 @@ class Slash:
     def resume(self, chat_id: str) -> None:
         seat = self._desk.seat
         if chat_id:
-            found = chat.find(seat.files.home, chat_id, Path(seat.standing.cwd or os.getcwd()))
+            found = catalogue.find(seat.files.home, chat_id, Path(seat.standing.cwd or os.getcwd()))
             self._desk.leave("--resume", found.chat_id)
             return
         here = Path(seat.standing.cwd or os.getcwd())
-        others = [s for s in chat.summaries(seat.files.home, here) if s.chat_id != seat.files.chat_id]
+        others = [s for s in catalogue.summaries(seat.files.home, here) if s.chat_id != seat.files.chat_id]
         if not others:
             raise CassError("there is no other chat of this directory")
         rows = [(summary.chat_id, safe_line(summary.title)[:60] or "(empty)") for summary in others[:20]]

@@ -3,9 +3,8 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
-from cass import chat, inbox, presence
+from cass import inbox, presence
 from cass.errors import NoWorker, WaitedTooLong
 from cass.home import Files
 from cass.records import Approval, ApprovalRequest, Assistant, Meta, Record, Status, ToolResult, TurnEnd, User
@@ -68,31 +67,6 @@ def look(files: Files) -> Outlook:
     return outlook
 
 
-def describe(files: Files) -> dict[str, Any]:
-    """One chat of ``cass status --json``: shapes as in docs; `state` is ``stopped`` where no worker runs."""
-    running = presence.is_running(files)
-    summary = chat.summary(files)
-    outlook = look(files) if running else Outlook()
-    status = outlook.status
-    return {
-        "chat_id": files.chat_id,
-        "state": status.state if status and running else "starting" if running else "stopped",
-        "mode": status.mode if status else None,
-        "provider": status.provider if status else None,
-        "model": status.model if status else summary.model if summary else "",
-        "cwd": outlook.meta.cwd if outlook.meta else summary.cwd if summary else "",
-        "title": summary.title if summary else "",
-        "queue": [{"id": item.id, "name": item.name} for item in inbox.waiting(files)],
-        "pending": [
-            {"request_id": r.request_id, "name": r.name, "arguments": r.arguments, "reason": r.reason}
-            | {"sandboxed": r.sandboxed, "rule": r.rule}
-            for r in outlook.pending.values()
-        ],
-        "context": {"used": status.used, "limit": status.limit} if status else None,
-        "changed_at": summary.changed_at if summary else None,
-    }
-
-
 # ---- waiting --------------------------------------------------------------------------------------------------------
 
 _SHORTEST_S = 0.0005
@@ -131,6 +105,9 @@ class Watch:
             if pause == _LONGEST_S:
                 on_silence()
             time.sleep(pause)
+
+    def close(self) -> None:
+        self._tail.close()
 
 
 def answered(id: str) -> Callable[[Record], bool]:

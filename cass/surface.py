@@ -13,7 +13,7 @@ from typing import Protocol
 
 from rich.cells import cell_len
 
-from cass import records
+from cass import jsonl
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 UNKNOWN = 80
@@ -75,7 +75,7 @@ class Frames:
         pass
 
     def _frame(self, frame: dict[str, str]) -> None:
-        write(records.dump(frame) + b"\n")
+        write(jsonl.dump(frame) + b"\n")
 
 
 class Terminal:

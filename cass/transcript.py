@@ -10,11 +10,11 @@ import sys
 from collections.abc import Callable
 from typing import Protocol
 
-from cass.blocks import safe_line
 from cass.errors import CassError
 from cass.frames import Viewer
 from cass.home import Files, create_private
 from cass.panes import Pane
+from cass.visible import safe_line
 
 PRINT_EVERY_S = 0.02
 """Each printing erases and redraws the input, about 1 ms: so often it costs little and the eye sees no step."""

@@ -2,11 +2,11 @@
 
 import sys
 
-from cass import decisions, presence, records, status
-from cass.blocks import safe
+from cass import decisions, jsonl, presence, status
 from cass.errors import Blocked, CassError, NoWorker
 from cass.home import Files
 from cass.records import ApprovalRequest
+from cass.visible import safe
 
 UNSANDBOXED = "not sandboxed: this command can do anything you can"
 
@@ -54,6 +54,6 @@ def _asked(files: Files, verb: str) -> str | None:
 def _shown(request: ApprovalRequest) -> str:
     """The whole of what would happen, nothing of it hidden."""
     action = request.arguments.get("command")
-    text = action if isinstance(action, str) else records.dump(request.arguments).decode()
+    text = action if isinstance(action, str) else jsonl.dump(request.arguments).decode()
     lines = [f"{request.name}: {text}", f"because {request.reason}"]
     return safe("\n".join(lines if request.sandboxed else [*lines, UNSANDBOXED]))

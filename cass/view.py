@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
-from cass import presence, records
+from cass import jsonl, presence, records
 from cass.home import Files
 from cass.look import SHORT_CHARACTERS, Look, look_for
 from cass.page import Page
@@ -306,7 +306,7 @@ class Viewer:
 
     def _obey(self, line: bytes) -> None:
         try:
-            said = records.load(line)
+            said = jsonl.load(line)
         except ValueError:
             return  # not for us
         if isinstance(said, dict):

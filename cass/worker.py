@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cass import decisions, inbox, presence, records
+from cass import decisions, inbox, jsonl, presence
 from cass.access import Mode
 from cass.agent import Answer
 from cass.config import Options, Settings
@@ -281,7 +281,7 @@ class Worker:
         except OSError:
             return
         try:
-            writer.write(records.dump(answer) + b"\n")
+            writer.write(jsonl.dump(answer) + b"\n")
             await writer.drain()
         except ConnectionError:
             pass  # the caller did not wait for its answer; what it decided holds
@@ -313,7 +313,9 @@ def _mode(text: Any) -> Mode:
 # ---- the process ----------------------------------------------------------------------------------------------------
 
 
-def run(files: Files, options: Options, *, cwd: Path | None, idle_s: float = IDLE_S, ready_fd: int | None = None) -> int:
+def run(
+    files: Files, options: Options, *, cwd: Path | None, idle_s: float = IDLE_S, ready_fd: int | None = None
+) -> int:
     """Be the worker of a chat; return the exit status. Whoever started it hears through `ready_fd` how that went."""
     _guard()
     return asyncio.run(_run(files, options, cwd, idle_s, ready_fd))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cass import chat, presence, records
+from cass import chat, jsonl, presence
 from cass.home import Files, Home
 from cass.records import Record
 
@@ -57,6 +57,6 @@ def script(home: Home, *steps: dict[str, Any], name: str = "scripted") -> None:
     """Configure the provider `scripted`: the demo, answering with `steps`."""
     home.make()
     path = home.root / f"{name}.json"
-    path.write_bytes(records.dump(list(steps)))
+    path.write_bytes(jsonl.dump(list(steps)))
     entry = {"id": name, "kind": "demo", "script": str(path), "default_model": "scripted"}
-    home.providers.write_bytes(records.dump({"providers": [entry]}))
+    home.providers.write_bytes(jsonl.dump({"providers": [entry]}))

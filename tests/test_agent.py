@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import scripted
 
-from cass import agent, context, providers, records
+from cass import agent, context, jsonl, providers, records
 from cass.access import Mode, Rules
 from cass.agent import Answer, Desk
 from cass.config import Connection
@@ -69,7 +69,7 @@ def make(tmp_path: Path, workspace: Path) -> Callable[..., Desk]:
         *steps: dict[str, Any], base_url: str = "", answer: Callable[[str], Awaitable[Answer]] = nobody, **more: Any
     ) -> Desk:
         path = tmp_path / "steps.json"
-        path.write_bytes(records.dump(list(steps)))
+        path.write_bytes(jsonl.dump(list(steps)))
         connection = Connection("scripted", "demo", script=str(path), delay_ms=0)
         if base_url:
             connection = Connection("scripted", "openai-compatible", base_url, api_key="k", read_timeout_s=20)

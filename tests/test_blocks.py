@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cass.blocks import Answer, Block, Call, Fold, Moved, Now, headline, safe, safe_line
+from cass.blocks import Answer, Block, Call, Fold, Moved, Now, headline
 from cass.records import (
     Approval,
     ApprovalRequest,
@@ -31,6 +31,7 @@ from cass.records import (
     Unknown,
     User,
 )
+from cass.visible import safe, safe_line
 
 AT = "2026-01-01T00:00:00.000Z"
 META = Meta(chat_id="c", created_at=AT, cwd="/w")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stage import facts
 
-from cass import chat, records
+from cass import catalogue, chat, records
 from cass.chat import Chat, LiveFile
 from cass.errors import CassError, ChatBroken, Held, NoChat, UsageError
 from cass.home import Home
@@ -61,7 +61,7 @@ def test_what_is_appended_is_there_for_the_next_one_who_opens_it(files, held):
 def test_ten_chats_made_in_one_second_have_ten_ids(home, workspace):
     made = [chat.create(home, cwd=workspace, provider="p", model="m", system="s") for _ in range(10)]
     assert len({files.chat_id for files in made}) == 10
-    assert sorted(chat.ids(home)) == sorted(files.chat_id for files in made)
+    assert sorted(catalogue.ids(home)) == sorted(files.chat_id for files in made)
 
 
 def test_the_fields_given_besides_are_in_the_first_record(home, workspace):
@@ -268,15 +268,15 @@ def test_chats_are_listed_by_their_last_record(home):
     make(home, "1-c", user("old", at="2026-01-02T00:00:00.000Z"))
     make(home, "2-b", user("newest", at="2026-01-03T00:00:00.000Z"))
     make(home, "3-a", user("oldest", at="2026-01-01T00:00:00.000Z"))
-    assert ids(chat.summaries(home)) == ["2-b", "1-c", "3-a"]
-    assert [summary.title for summary in chat.summaries(home)] == ["newest", "old", "oldest"]
+    assert ids(catalogue.summaries(home)) == ["2-b", "1-c", "3-a"]
+    assert [summary.title for summary in catalogue.summaries(home)] == ["newest", "old", "oldest"]
 
 
 def test_a_summary_says_what_a_chat_is_about_in_one_line(home):
     said = [user("first\n  line\twith \u0007 things"), user("second")]
     make(home, "1", *said, model="a/b", at="2026-01-01T00:00:00.000Z")
-    (found,) = chat.summaries(home)
-    assert found == chat.Summary("1", "2026-01-01T00:00:00.000Z", AT, "a/b", "/w", "first line with \u0007 things")
+    (found,) = catalogue.summaries(home)
+    assert found == catalogue.Summary("1", "2026-01-01T00:00:00.000Z", AT, "a/b", "/w", "first line with \u0007 things")
 
 
 @pytest.mark.parametrize(
@@ -285,18 +285,18 @@ def test_a_summary_says_what_a_chat_is_about_in_one_line(home):
 )
 def test_a_title_may_be_missing_or_cut(home, found, title):
     make(home, "1", *found)
-    assert chat.summaries(home)[0].title == title
+    assert catalogue.summaries(home)[0].title == title
 
 
 def test_a_last_record_that_is_long_is_dated_by_its_file(home):
     make(home, "1", user("x" * 10_000))
     os.utime(home.files("1").chat, (0, 1767225600))
-    assert chat.summaries(home)[0].changed_at == "2026-01-01T00:00:00.000Z"
+    assert catalogue.summaries(home)[0].changed_at == "2026-01-01T00:00:00.000Z"
 
 
 def test_a_first_record_may_be_long(home):
     make(home, "1", user("hi"), cwd="/w" + "/deep" * 2000)
-    (found,) = chat.summaries(home)
+    (found,) = catalogue.summaries(home)
     assert (len(found.cwd), found.title) == (10_002, "hi")
 
 
@@ -308,9 +308,9 @@ def test_only_chats_of_the_workspace_are_listed_where_one_is_given(home, tmp_pat
     make(home, "1", cwd=real)
     make(home, "2", cwd=other)
     make(home, "3", cwd=link)
-    assert sorted(ids(chat.summaries(home, real))) == ["1", "3"]
-    assert sorted(ids(chat.summaries(home, link))) == ["1", "3"]
-    assert sorted(ids(chat.summaries(home))) == ["1", "2", "3"]
+    assert sorted(ids(catalogue.summaries(home, real))) == ["1", "3"]
+    assert sorted(ids(catalogue.summaries(home, link))) == ["1", "3"]
+    assert sorted(ids(catalogue.summaries(home))) == ["1", "2", "3"]
 
 
 def test_what_is_no_chat_is_passed_over(home):
@@ -319,13 +319,13 @@ def test_what_is_no_chat_is_passed_over(home):
     home.files("3").chat.write_bytes(b"")
     home.files("4").chat.mkdir()
     (home.conversations / "notes.txt").write_text("x")
-    assert ids(chat.summaries(home)) == ["1"]
-    assert chat.summary(home.files("5")) is None
+    assert ids(catalogue.summaries(home)) == ["1"]
+    assert catalogue.summary(home.files("5")) is None
 
 
 def test_a_home_without_chats_lists_none(home):
-    assert chat.summaries(home) == []
-    assert chat.ids(home) == []
+    assert catalogue.summaries(home) == []
+    assert catalogue.ids(home) == []
 
 
 A, B = "2026-06-20-143012-a8f3", "2026-06-20-150000-a8b1"
@@ -335,13 +335,13 @@ A, B = "2026-06-20-143012-a8f3", "2026-06-20-150000-a8b1"
 def test_any_unique_part_of_an_id_finds_a_chat(home, text, id):
     make(home, A)
     make(home, B)
-    assert chat.find(home, text).chat_id == id
+    assert catalogue.find(home, text).chat_id == id
 
 
 def test_a_whole_id_is_found_also_where_it_is_a_part_of_another(home):
     make(home, A)
     make(home, A + "-2")
-    assert chat.find(home, A).chat_id == A
+    assert catalogue.find(home, A).chat_id == A
 
 
 @pytest.mark.parametrize(
@@ -358,23 +358,23 @@ def test_what_fits_none_or_several_is_an_error_that_helps(home, text, error, say
     make(home, A)
     make(home, B)
     with pytest.raises(error, match=r".") as found:
-        chat.find(home, text)
+        catalogue.find(home, text)
     assert says in str(found.value)
 
 
 def test_a_dot_is_the_chat_of_the_environment_else_the_latest_of_the_directory(home, workspace, monkeypatch):
     make(home, A, cwd=workspace)
     make(home, B, user("later", at="2026-07-01T00:00:00.000Z"), cwd="/elsewhere")
-    assert chat.find(home, ".").chat_id == A
-    assert chat.find(home, ".", workspace).chat_id == A
+    assert catalogue.find(home, ".").chat_id == A
+    assert catalogue.find(home, ".", workspace).chat_id == A
     monkeypatch.setenv("CASS_CHAT", "a8b1")
-    assert chat.find(home, ".").chat_id == B
+    assert catalogue.find(home, ".").chat_id == B
 
 
 def test_a_dot_where_there_is_no_chat_says_how_to_see_others(home, workspace):
     make(home, A, cwd="/elsewhere")
     with pytest.raises(NoChat, match=r"cass ls --all"):
-        chat.find(home, ".")
+        catalogue.find(home, ".")
 
 
 def test_a_home_that_cannot_be_written_is_named(home, workspace):

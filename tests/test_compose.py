@@ -10,7 +10,7 @@ import pytest
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from cass import commands, decisions, history, inbox, records
+from cass import commands, decisions, history, inbox, jsonl
 from cass.chat import Chat, LiveFile
 from cass.compose import Composer
 from cass.home import Files
@@ -34,14 +34,14 @@ class Worker:
 
     @staticmethod
     def status(state: str, mode: str = "read-only") -> Status:
-        return Status(state=state, mode=mode, provider="demo", model="demo", created_at=records.now())
+        return Status(state=state, mode=mode, provider="demo", model="demo", created_at=jsonl.now())
 
     def is_now(self, state: str, mode: str = "read-only") -> None:
         self.live.write(self.status(state, mode))
 
     def asks(self, id: str = "r1", **more: Any) -> ApprovalRequest:
         fields: dict[str, Any] = {"name": "shell", "arguments": {"command": "make"}, "reason": "it is asked"}
-        fields |= {"sandboxed": False, "created_at": records.now(), "tool_call_id": f"call-{id}", "rule": "shell(make)"}
+        fields |= {"sandboxed": False, "created_at": jsonl.now(), "tool_call_id": f"call-{id}", "rule": "shell(make)"}
         request = ApprovalRequest(request_id=id, **(fields | more))
         self.is_now("awaiting-approval")
         self.live.write(request)
@@ -73,9 +73,9 @@ class Worker:
                 except OSError:
                     return
                 with connection:
-                    self.asked.append(records.load(connection.makefile("rb").readline()))
+                    self.asked.append(jsonl.load(connection.makefile("rb").readline()))
                     answer = {"ok": False, "error": self.refusal} if self.refusal else {"ok": True}
-                    connection.sendall(records.dump(answer) + b"\n")
+                    connection.sendall(jsonl.dump(answer) + b"\n")
 
         threading.Thread(target=serve, daemon=True).start()
 
@@ -423,7 +423,7 @@ def test_a_question_answered_elsewhere_closes_and_says_by_whom(files, worker):
         request = worker.asks()
         await quiet(desk)
         await desk.types("n", "a reason begun")
-        call, now = request.tool_call_id, records.now()
+        call, now = request.tool_call_id, jsonl.now()
         worker.appends(
             Approval(
                 request_id="r1", tool_call_id=call, decision="approved", by="ann by cass approve, pid 7", created_at=now
@@ -455,7 +455,7 @@ def test_the_text_of_a_failed_turn_comes_back_into_an_empty_draft(files, worker)
     async def play(desk):
         await desk.types("try this", "\r")
         (item,) = worker.takes()
-        now = records.now()
+        now = jsonl.now()
         worker.appends(User(id=item["id"], content=item["content"], origin=item["origin"], created_at=now))
         worker.appends(
             TurnEnd(turn=item["id"], answers=(item["id"],), outcome="failed", error="HTTP 500", created_at=now)
@@ -468,7 +468,7 @@ def test_the_text_of_a_failed_turn_comes_back_into_an_empty_draft(files, worker)
 @pytest.mark.parametrize("mine", [True, False])
 def test_a_failed_turn_of_another_composer_gives_nothing_back(files, worker, mine):
     async def play(desk):
-        now = records.now()
+        now = jsonl.now()
         if mine:
             await desk.types("x", "\r", "a new thought")
             id = worker.takes()[0]["id"]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cass.blocks import safe
 from cass.markdown import PARSER, Code, Fence, Piece, Prose, Splitter, split
+from cass.visible import safe
 
 NEVER = 10**9
 

@@ -9,25 +9,24 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 ORDER = """
-    errors home records access
-    ignore walk names query search inbox presence tail history draft chat decisions known instructions config
+    errors home jsonl visible records access
+    ignore walk names query search inbox presence catalogue tail history draft chat decisions known instructions config
     prompt context blocks markdown standing question commands
     providers.sse providers.failures providers.openai_compatible providers.demo providers.http providers
     tools.paths tools.arguments tools.child tools.tool
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     agent opening session
-    status worker
-    listing verdict send
+    status worker send exchange listing verdict
     prose look calls render page surface watch frames view
     foreground panes transcript seat footer slash completion keys console errands asking keyboard compose
-    launch cli
+    launch program subcommands cli
 """.split()
 
-LATE = {"cli", "providers", "tools"}
+LATE = {"cli", "program", "subcommands", "providers", "tools"}
 """They hold the tables that name what is loaded only when it is used; nobody else imports inside a function."""
 
 OUTSIDERS = {
-    "click": {"cli"},
+    "click": {"cli", "program", "subcommands"},
     "httpx": {"providers.http"},
     "markdown_it": {"markdown", "prose"},
     "prompt_toolkit": {"compose", "console", "keyboard", "keys"},

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from cass.blocks import safe
+from cass.jsonl import dump
 from cass.look import Look
 from cass.page import Page, newest
 from cass.records import (
@@ -30,8 +30,8 @@ from cass.records import (
     TurnEnd,
     User,
     decode,
-    dump,
 )
+from cass.visible import safe
 
 AT = "2026-01-01T00:00:00.000Z"
 LATER = "2026-01-01T00:00:01.000Z"

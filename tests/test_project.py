@@ -35,8 +35,8 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 THIN = """\
 #!/bin/sh
 # {says}
-ROOT=$(readlink -f "$0"); ROOT=${{ROOT%/*/*}}; . "$ROOT/venv.sh"
-exec "$VENV/bin/python" -I -m cass.cli {program} "$@"
+ROOT=$0; [ -h "$0" ] && ROOT=$(readlink -f "$0"); ROOT=${{ROOT%/*}}/..; . "$ROOT/venv.sh"
+exec "$VENV/bin/python" -I -c 'from cass.cli import main; main("{program}")' "$@"
 """
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cass import context, records
+from cass import context, jsonl, records
 from cass.records import (
     Approval,
     ApprovalRequest,
@@ -125,12 +125,12 @@ def test_half_a_character_is_written_as_strict_json_and_reads_the_same_for_ever(
 @settings(deadline=None, max_examples=60)
 @given(values(TORN) | st.floats() | st.integers())
 def test_dump_gives_strict_json_whatever_it_is_given(value):
-    json.loads(records.dump(value).decode("utf-8"), parse_constant=pytest.fail)
+    json.loads(jsonl.dump(value).decode("utf-8"), parse_constant=pytest.fail)
 
 
 def test_a_pair_of_surrogates_that_was_split_is_joined():
-    assert records.load(records.dump({"a": "\ud83d" + "\ude00"})) == {"a": "😀"}
-    assert records.load(rb'{"a": "\ud83d\ude00", "b": "x\ud83dy"}') == {"a": "😀", "b": "x\ufffdy"}
+    assert jsonl.load(jsonl.dump({"a": "\ud83d" + "\ude00"})) == {"a": "😀"}
+    assert jsonl.load(rb'{"a": "\ud83d\ude00", "b": "x\ud83dy"}') == {"a": "😀", "b": "x\ufffdy"}
 
 
 def test_a_line_with_a_lone_surrogate_in_it_still_loads():
@@ -143,20 +143,20 @@ def test_a_line_with_a_lone_surrogate_in_it_still_loads():
 @pytest.mark.parametrize("number", [1 << 64, -(1 << 70), 10**300], ids=["65 bits", "71 bits", "300 digits"])
 @pytest.mark.parametrize("beside", ["1", "NaN", "-Infinity"])
 def test_an_integer_beyond_64_bits_is_a_number_still_and_what_json_has_no_word_for_is_null(number, beside):
-    value = records.load(f'{{"big": {number}, "beside": {beside}}}')
-    written = json.loads(records.dump(value | {"own": number}), parse_constant=pytest.fail)
+    value = jsonl.load(f'{{"big": {number}, "beside": {beside}}}')
+    written = json.loads(jsonl.dump(value | {"own": number}), parse_constant=pytest.fail)
     assert written == {"big": pytest.approx(number), "own": number, "beside": 1 if beside == "1" else None}
 
 
 @pytest.mark.parametrize("depth", [10, 250, 300, 900, 5_000, 200_000])
 def test_what_is_nested_deeply_loads_and_can_be_written_again_or_is_refused(depth):
     try:
-        value = records.load(b'{"a":' * depth + b"1" + b"}" * depth)
+        value = jsonl.load(b'{"a":' * depth + b"1" + b"}" * depth)
     except ValueError:
         return
-    written = records.dump(value)
+    written = jsonl.dump(value)
     assert written.startswith(b'{"a":{"a":{"a":')
-    assert records.load(written) == value or depth > 250
+    assert jsonl.load(written) == value or depth > 250
 
 
 def test_a_split_at_line_separators_of_unicode_does_not_happen():
@@ -241,11 +241,11 @@ def test_bytes_that_are_no_utf_8_are_replaced_and_not_the_end_of_the_line():
 
 
 def test_times_are_utc_with_milliseconds_and_ids_differ():
-    now = records.now()
+    now = jsonl.now()
     assert len(now) == len(AT)
     assert now.endswith("Z")
-    assert now <= records.now()
-    assert len({records.new_id() for _ in range(1000)}) == 1000
+    assert now <= jsonl.now()
+    assert len({jsonl.new_id() for _ in range(1000)}) == 1000
 
 
 # ---- repair ---------------------------------------------------------------------------------------------------------

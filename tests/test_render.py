@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 from cass import calls, prose, render
-from cass.blocks import Answer, Block, Call, Moved, Now, safe
+from cass.blocks import Answer, Block, Call, Moved, Now
 from cass.look import Look, ansi, look_for
 from cass.records import (
     Approval,
@@ -24,6 +24,7 @@ from cass.records import (
     Usage,
     User,
 )
+from cass.visible import safe
 
 AT = "2026-01-01T00:00:00.000Z"
 LOOKS = [

@@ -13,7 +13,7 @@ import pytest
 import scripted
 from stage import facts, script, wait_for
 
-from cass import chat, presence, providers
+from cass import catalogue, chat, presence, providers
 from cass import session as module
 from cass.access import Mode
 from cass.config import Connection
@@ -379,7 +379,7 @@ async def test_neither_the_root_nor_the_home_is_given_to_workspace_edit(home, cw
     script(home, {"text": "a"})
     with pytest.raises(UsageError, match="cannot be the workspace"):
         await Session.new(home=home.root, cwd=cwd, provider="scripted", mode="workspace-edit")
-    assert chat.ids(home) == []
+    assert catalogue.ids(home) == []
     async with await Session.new(home=home.root, cwd=cwd, provider="scripted") as session:
         with pytest.raises(UsageError, match="cannot be the workspace"):
             session.set_mode(Mode.WORKSPACE_EDIT)

@@ -14,7 +14,8 @@ from typing import Any
 from cass.config import Connection
 from cass.context import Request
 from cass.errors import ConfigError, ProviderError
-from cass.records import Assistant, Delta, ToolCall, ToolResult, Usage, User, dump, load, now
+from cass.jsonl import dump, load, now
+from cass.records import Assistant, Delta, ToolCall, ToolResult, Usage, User
 
 SIGN = "(demo: offline, no language model)"
 HELP = (

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cass.errors import ProviderError
-from cass.records import dump, load
+from cass.jsonl import dump, load
 
 TRANSIENT = frozenset({408, 409, 425, 429, *range(500, 600)}) - {501, 505}
 WORDS = 2_000

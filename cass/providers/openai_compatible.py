@@ -14,9 +14,10 @@ from urllib.parse import urlsplit, urlunsplit
 from cass.config import Connection
 from cass.context import Message, Request
 from cass.errors import ProviderError
+from cass.jsonl import dump, load, new_id, now
 from cass.providers import failures
 from cass.providers.sse import Event
-from cass.records import Assistant, Delta, ToolCall, ToolResult, Usage, User, dump, load, new_id, now
+from cass.records import Assistant, Delta, ToolCall, ToolResult, Usage, User
 
 KIND = "openai-compatible"
 _PATH = "/chat/completions"

@@ -10,7 +10,7 @@ import pytest
 import scripted
 from stage import argv, facts, run, wait_for
 
-from cass import chat, presence, send, status
+from cass import chat, exchange, presence, send, status
 from cass.home import Files
 from cass.records import Approval, ToolResult, TurnEnd
 
@@ -22,7 +22,7 @@ def asks_for(command: str) -> scripted.Answer:
 
 
 def begin(files: Files, url: str, mode: str, text: str) -> str:
-    return send.send(files, text, ask=True, flags=["--base-url", url, *FLAGS, mode]).id
+    return send.send(files, text, ask=True, flags=["--base-url", url, *FLAGS, mode])
 
 
 def pending(files: Files) -> str:
@@ -133,7 +133,7 @@ def test_always_gives_the_rule_for_the_life_of_the_worker_and_no_longer(files: F
 def test_nobody_to_ask_means_denied_and_blocked(files: Files) -> None:
     with scripted.Server([asks_for("echo no"), scripted.says("I could not")]) as server:
         flags = ["--base-url", server.base_url, *FLAGS, "--workspace-edit"]
-        sent = send.send(files, "do it", wait=True, timeout_s=30, flags=flags)
+        sent = exchange.say(files, "do it", timeout_s=30, flags=flags)
     assert sent.end is not None
     assert sent.end.outcome == "blocked"
     (result,) = facts(files, ToolResult)
@@ -172,7 +172,9 @@ def test_a_narrower_mode_holds_at_once_also_for_what_is_approved_after_it(files:
 def test_a_worker_started_by_a_tool_is_never_wider_than_the_chat_of_that_tool(files: Files, workspace: Path) -> None:
     inner = chat.create(files.home, cwd=workspace, provider="demo", model="m", system="You are a test.")
     environ = os.environ | {"CASS_CHAT": files.chat_id}
-    process = subprocess.Popen(argv("cass-agent", inner.chat_id, "--full-access"), env=environ, stdin=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        argv("cass-agent", inner.chat_id, "--full-access"), env=environ, stdin=subprocess.DEVNULL
+    )
     try:
         wait_for(inner.socket.exists)
         outlook = wait_for(lambda: status.look(inner).status)
@@ -195,7 +197,7 @@ def test_a_worker_that_is_killed_while_it_asks_leaves_the_call_unrun(files: File
         wait_for(lambda: not presence.is_running(files))
         late = run("cass", "approve", files.chat_id, request)
         assert late.returncode == 69
-        send.send(files, "go on", wait=True, timeout_s=30, flags=["--base-url", server.base_url, *FLAGS])
+        exchange.say(files, "go on", timeout_s=30, flags=["--base-url", server.base_url, *FLAGS])
     ends = [record.outcome for record in facts(files, TurnEnd) if isinstance(record, TurnEnd)]
     assert ends == ["failed", "done"]
     assert server.problems == []

@@ -11,7 +11,7 @@ import pytest
 import scripted
 from stage import argv, facts, run, wait_for
 
-from cass import chat, inbox, presence, send
+from cass import catalogue, chat, exchange, inbox, presence, send
 from cass.home import Files, Home
 from cass.records import TurnEnd, User
 
@@ -28,7 +28,10 @@ def free_port() -> int:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (scripted.fails(401, {"error": {"message": "Incorrect API key provided"}}), ["401", "Incorrect API key", "TEST_KEY"]),
+        (
+            scripted.fails(401, {"error": {"message": "Incorrect API key provided"}}),
+            ["401", "Incorrect API key", "TEST_KEY"],
+        ),
         (scripted.fails(404, {"error": {"message": "no such model"}}), ["404", "no such model"]),
         (scripted.fails(400, TOO_LONG), ["too long"]),
         (scripted.fails(400, {"error": {"message": "bad field 'x'"}}), ["400", "bad field 'x'"]),
@@ -58,7 +61,7 @@ def test_a_refused_connection_says_the_address_and_the_chat_stays_usable(home: H
     failed = run("cass", "-p", "hello", "--base-url", url, "-m", "m")
     assert failed.returncode == 1
     assert url in failed.stderr
-    (chat_id,) = chat.ids(home)
+    (chat_id,) = catalogue.ids(home)
     with scripted.Server([scripted.says("here I am")]) as server:
         again = run("cass", "-p", "and now?", "--resume", chat_id[-4:], "--base-url", server.base_url, "-m", "m")
         asked = [m["content"] for m in server.asked[0].body["messages"] if m["role"] == "user"]
@@ -117,7 +120,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 512 KiB."""
     place = tmp_path / "small"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", place], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", place], capture_output=True, check=False
+    )
     if mounted.returncode:
         pytest.skip("mounting a small file system needs root")
     yield place
@@ -140,7 +145,7 @@ def test_a_full_disk_is_said_with_the_path_and_loses_nothing(
     monkeypatch.setenv("CASS_HOME", str(small_disk / "home"))
     home = Home(small_disk / "home")
     files = chat.create(home, cwd=workspace, provider="demo", model="demo", system="You are a test.")
-    assert send.send(files, "before", wait=True, timeout_s=30).end is not None
+    assert exchange.say(files, "before", timeout_s=30).end is not None
     ballast = fill(small_disk)
 
     refused = run("cass-send", files.chat_id, "x" * 5000)
@@ -161,7 +166,7 @@ def test_a_full_disk_is_said_with_the_path_and_loses_nothing(
     if sent.returncode == 0:
         wait_for(lambda: not presence.is_running(files) or sent.stdout.strip() in answered(files), 30)
     ballast.unlink()
-    assert send.send(files, "after", wait=True, timeout_s=30).end is not None
+    assert exchange.say(files, "after", timeout_s=30).end is not None
     wait_for(lambda: inbox.is_empty(files))
     said = [record.content for record in facts(files, User) if isinstance(record, User)]
     assert said == (["before", "list .", "after"] if sent.returncode == 0 else ["before", "after"])
@@ -190,7 +195,7 @@ def test_a_home_that_cannot_be_written_is_said_with_its_path(
 
 
 def test_a_worker_whose_chat_was_replaced_stops_and_says_so(files: Files) -> None:
-    assert send.send(files, "hello", wait=True, timeout_s=30).end is not None
+    assert exchange.say(files, "hello", timeout_s=30).end is not None
     copy = files.chat.read_bytes()
     files.chat.unlink()
     files.chat.write_bytes(copy)
@@ -203,7 +208,9 @@ def test_a_worker_whose_chat_was_replaced_stops_and_says_so(files: Files) -> Non
 def test_a_program_that_is_interrupted_while_it_waits_ends_with_130(files: Files) -> None:
     with scripted.Server([scripted.raw(scripted.HANG)] * 2) as server:
         flags = ["--base-url", server.base_url, "-m", "m"]
-        process = subprocess.Popen(argv("cass", "-p", "hello", *flags), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            argv("cass", "-p", "hello", *flags), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
         server.wait(1)
         process.send_signal(2)
         assert process.wait(20) == 130

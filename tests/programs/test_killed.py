@@ -13,7 +13,7 @@ import pytest
 import scripted
 from stage import wait_for
 
-from cass import chat, inbox, presence, send
+from cass import chat, exchange, inbox, presence, send
 from cass.home import Files
 from cass.records import ApprovalRequest, Assistant, Delta, Notice, TurnEnd, User
 from cass.tail import Tail
@@ -85,14 +85,14 @@ def test_a_worker_killed_anywhere_loses_and_repeats_nothing(phase: str, files: F
         for n in range(KILLS):
             before = len(out.read_bytes()) if phase == "a tool running" else size(files)
             text = message.format(n=n, out=out)
-            id = send.send(files, text, ask=True, flags=flags).id
+            id = send.send(files, text, ask=True, flags=flags)
             sent[id] = text
             wait_for(lambda before=before: is_far_enough(files, out, before), what=lambda: f"{phase}, {explain(files)}")
             pause = time.monotonic() + chance.random() * 0.004
             while time.monotonic() < pause:
                 pass
             kill(files)
-        last = send.send(files, "say goodbye", flags=flags, wait=True, timeout_s=60)
+        last = exchange.say(files, "say goodbye", flags=flags, timeout_s=60)
         sent[last.id] = "say goodbye"
         assert last.end is not None
         assert last.end.outcome == "done"

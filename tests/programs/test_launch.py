@@ -14,7 +14,7 @@ import pytest
 from stage import argv, end_worker, facts, wait_for
 from terminal import Pty, Tmux
 
-from cass import chat, presence
+from cass import catalogue, presence
 from cass.home import Files, Home
 from cass.launch import choose_layout, raw
 from cass.records import TurnEnd, User
@@ -27,7 +27,7 @@ HINT = re.compile(r"Resume this chat with: cass --resume (\S+)\r?\n")
 @pytest.fixture(autouse=True)
 def _workers_end(home: Home) -> Iterator[None]:
     yield
-    for chat_id in chat.ids(home):
+    for chat_id in catalogue.ids(home):
         end_worker(home.files(chat_id))
 
 
@@ -41,7 +41,7 @@ def terminal(home: Home, workspace: Path) -> Iterator[Pty]:
 
 def is_ready(home: Home) -> bool:
     """Whether the worker of the only chat has spoken. (What a pty gets is pieces: it is drawn by differences.)"""
-    return any(home.files(chat_id).live.exists() for chat_id in chat.ids(home))
+    return any(home.files(chat_id).live.exists() for chat_id in catalogue.ids(home))
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def panes(tmp_path: Path, workspace: Path) -> Iterator[Tmux]:
 
 
 def only(home: Home) -> Files:
-    (chat_id,) = wait_for(lambda: chat.ids(home))
+    (chat_id,) = wait_for(lambda: catalogue.ids(home))
     return home.files(chat_id)
 
 
@@ -121,7 +121,7 @@ def test_a_line_typed_while_it_starts_arrives_once_and_whole(home, workspace, de
     try:
         time.sleep(delay_ms / 1000)
         terminal.type("find what I typed early, é\r")
-        terminal.until(lambda: chat.ids(home) and facts(only(home), TurnEnd))
+        terminal.until(lambda: catalogue.ids(home) and facts(only(home), TurnEnd))
         assert [user.content for user in facts(only(home), User)] == ["find what I typed early, é"]
     finally:
         terminal.close()
@@ -201,7 +201,7 @@ def test_without_a_terminal_it_says_what_to_use_instead(home, workspace):
     done = subprocess.run(CASS, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=30, check=False)
     assert done.returncode == 2
     assert "cass -p" in done.stderr
-    assert chat.ids(home) == []
+    assert catalogue.ids(home) == []
 
 
 # ---- inline
@@ -255,8 +255,8 @@ def test_new_goes_on_in_a_new_chat_and_resume_comes_back(inline, home):
     inline.until(f"cass  {first.chat_id}")
     inline.type("/new")
     inline.press("Enter")
-    wait_for(lambda: len(chat.ids(home)) == 2)
-    (second,) = set(chat.ids(home)) - {first.chat_id}
+    wait_for(lambda: len(catalogue.ids(home)) == 2)
+    (second,) = set(catalogue.ids(home)) - {first.chat_id}
     inline.until(f"cass  {second}")
     inline.until(READY)
     inline.type(f"/resume {first.chat_id}")

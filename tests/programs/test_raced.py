@@ -14,7 +14,7 @@ from pathlib import Path
 import scripted
 from stage import ROOT, wait_for
 
-from cass import chat, inbox, presence, send
+from cass import chat, exchange, inbox, presence, send
 from cass.home import Files
 from cass.records import Notice, TurnEnd, User
 
@@ -58,7 +58,7 @@ home, chat_id, count = sys.argv[1:]
 files, workers = Home(Path(home)).files(chat_id), set()
 for n in range(int(count)):
     watch = status.Watch(files)
-    id = send.send(files, f"hello {n}", flags=["--idle", "0"]).id
+    id = send.send(files, f"hello {n}", flags=["--idle", "0"])
     workers.add(presence.holder(files).get("pid"))
     watch.until(status.answered(id), 60)
 print(len(workers))
@@ -95,7 +95,7 @@ def test_a_thousand_messages_arrive_once_and_whole_while_workers_die_and_others_
         stop.touch()
         for process in [*takers, *echoes]:
             process.wait(20)
-        send.send(files, "bye 0", id="bye-0", flags=flags, wait=True, timeout_s=60)
+        exchange.say(files, "bye 0", id="bye-0", flags=flags, timeout_s=60)
         send.stop(files, 10)
 
     found = chat.read(files)
@@ -166,9 +166,9 @@ def test_a_message_sent_while_the_worker_stops_gets_a_new_worker(files: Files) -
     for n in range(20):
         send.send(files, f"hello {n}")
         inbox.put(files, {"type": "stop"})
-        sent = send.send(files, f"after {n}", wait=True, timeout_s=30)
+        sent = exchange.say(files, f"after {n}", timeout_s=30)
         assert sent.end is not None
     deadline = time.monotonic() + 30
     while len(ends(files)) < 40 and time.monotonic() < deadline:
-        send.send(files, "go on", wait=True, timeout_s=30)
+        exchange.say(files, "go on", timeout_s=30)
     assert len(set(ends(files))) >= 40

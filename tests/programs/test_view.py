@@ -16,9 +16,10 @@ import pytest
 from rich.cells import cell_len
 from stage import argv, wait_for
 
-from cass import presence, records
+from cass import jsonl, presence
 from cass.chat import LiveFile
 from cass.home import Files
+from cass.jsonl import now
 from cass.records import (
     Approval,
     ApprovalRequest,
@@ -33,7 +34,6 @@ from cass.records import (
     TurnEnd,
     User,
     encode,
-    now,
 )
 
 
@@ -223,7 +223,7 @@ class Framed:
         assert self.process.stdout is not None
         while chunk := self.process.stdout.read(1 << 16):
             *lines, self._rest = (self._rest + chunk).split(b"\n")
-            self.frames += [records.load(line) for line in lines]
+            self.frames += [jsonl.load(line) for line in lines]
         return self.frames
 
     @property
@@ -236,7 +236,7 @@ class Framed:
 
     def tell(self, said: dict[str, Any]) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(records.dump(said) + b"\n")
+        self.process.stdin.write(jsonl.dump(said) + b"\n")
         self.process.stdin.flush()
 
 
@@ -657,11 +657,11 @@ def test_json_follows_both_files(files: Files, worker: LiveFile) -> None:
     )
     assert process.stdout is not None
     try:
-        assert records.load(process.stdout.readline())["content"] == "go"
+        assert jsonl.load(process.stdout.readline())["content"] == "go"
         worker.begin(thinking())
-        assert records.load(process.stdout.readline())["type"] == "status"
+        assert jsonl.load(process.stdout.readline())["type"] == "status"
         append(files, answer("so"))
-        assert records.load(process.stdout.readline())["content"] == "so"
+        assert jsonl.load(process.stdout.readline())["content"] == "so"
     finally:
         process.kill()
         process.wait(10)

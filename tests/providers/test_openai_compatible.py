@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cass import records
+from cass import jsonl, records
 from cass.config import Connection
 from cass.context import Request
 from cass.errors import ProviderError
@@ -471,7 +471,7 @@ def built(messages: tuple[Any, ...] = MESSAGES, connection: Connection = CONNECT
     request = Request("You are a test.", messages, (TOOL,), "m", 8192, **more)
     _, headers, body = openai_compatible.build(connection, request)
     assert scripted.problems(body, headers.items()) == []
-    value: dict[str, Any] = records.load(body)
+    value: dict[str, Any] = jsonl.load(body)
     return value
 
 
@@ -548,7 +548,7 @@ def test_what_a_provider_hangs_on_a_call_goes_back_with_it():
     extra = {"google": {"thought_signature": "c2ln"}}
     message = answer(piece("a", "ls", "{}", index=0, extra_content=extra), C(finish="tool_calls"))
     _, _, body = openai_compatible.build(CONNECTION, Request("s", (user("hi"), message, result("a", "x")), (), "m", 1))
-    assert records.load(body)["messages"][2]["tool_calls"][0]["extra_content"] == extra
+    assert jsonl.load(body)["messages"][2]["tool_calls"][0]["extra_content"] == extra
     _, _, body = openai_compatible.build(CONNECTION, Request("s", (message, result("a", "x")), (), "another", 1))
     assert b"extra_content" not in body
 

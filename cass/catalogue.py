@@ -1,0 +1,128 @@
+"""The catalogue: which chats there are, what each is about, and which one a person means.
+
+Lists read the head and the end of each file as plain JSON: ten thousand chats take a moment, and no record is made.
+"""
+
+import contextlib
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cass import jsonl
+from cass.errors import NoChat, UsageError
+from cass.home import Files, Home
+
+_HEAD = 4096
+_TITLE_WITHIN = 1 << 18
+"""The first user message stands behind the system prompt, with at most 32 KiB of project instructions in it."""
+_SAID = re.compile(
+    rb'\{"type":"message","role":"user","id":"[^"]*","content":"((?:[^"\\]|\\u[0-9a-f]{4}|\\[^u]){0,400})'
+)
+"""The beginning of what a user says, as `records.encode` writes it: the line may be longer than what is read of it."""
+
+
+class Summary(NamedTuple):
+    """A chat in a list."""
+
+    chat_id: str
+    created_at: str
+    changed_at: str
+    """When its last record was written; lists are ordered by it."""
+    model: str
+    cwd: str
+    title: str
+    """The beginning of its first user message, one line; "" where there is none yet."""
+
+
+def ids(home: Home) -> list[str]:
+    """All chat ids, in no order."""
+    with contextlib.suppress(FileNotFoundError):
+        return [name.removesuffix(".jsonl") for name in os.listdir(home.conversations) if name.endswith(".jsonl")]
+    return []
+
+
+def summaries(home: Home, cwd: Path | None = None) -> list[Summary]:
+    """All chats, newest last record first; those of the workspace `cwd` only, where it is given."""
+    wanted = os.path.realpath(cwd) if cwd else None
+    folder = str(home.conversations)
+    found = (_summary(chat_id, f"{folder}/{chat_id}.jsonl", wanted) for chat_id in ids(home))
+    return sorted((s for s in found if s), key=lambda s: (s.changed_at, s.chat_id), reverse=True)
+
+
+def summary(files: Files) -> Summary | None:
+    """The summary of one chat; None where its file holds no meta record."""
+    return _summary(files.chat_id, str(files.chat), None)
+
+
+def _summary(chat_id: str, path: str, cwd: str | None) -> Summary | None:
+    """From the head and the end of a file; None also where its workspace is not `cwd`."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        head = os.pread(fd, _HEAD, 0)
+        if b"\n" not in head:  # a workspace with a long path, many project instructions
+            head = os.pread(fd, _TITLE_WITHIN, 0)
+        first = _decode(head.split(b"\n", 1)[0])
+        place = str(first.get("cwd", ""))
+        if first.get("type") != "meta" or (cwd is not None and place != cwd and os.path.realpath(place) != cwd):
+            return None
+        created = str(first.get("created_at", ""))
+        return Summary(chat_id, created, _changed_at(fd, head), str(first.get("model", "")), place, _title(fd, head))
+    except IsADirectoryError:
+        return None
+    finally:
+        os.close(fd)
+
+
+def _changed_at(fd: int, head: bytes) -> str:
+    found = os.fstat(fd)
+    end = head if found.st_size == len(head) else os.pread(fd, _HEAD, max(0, found.st_size - _HEAD))
+    at = _decode(end.rstrip(b"\n").rpartition(b"\n")[2]).get("created_at")
+    # The last line is longer than we read, or damaged: the file system knows as well, if only on this machine.
+    return at if isinstance(at, str) else time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(found.st_mtime)) + ".000Z"
+
+
+def _title(fd: int, head: bytes) -> str:
+    return _said(head) or _said(os.pread(fd, _TITLE_WITHIN, 0))
+
+
+def _said(lines: bytes) -> str:
+    """The beginning of the first user message among `lines`."""
+    found = next(filter(None, map(_SAID.match, lines.split(b"\n"))), None)
+    return " ".join(jsonl.load(b'"%b"' % found[1]).split())[:200] if found else ""
+
+
+def _decode(line: bytes) -> dict[str, Any]:
+    try:
+        value = jsonl.load(line)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def find(home: Home, text: str, cwd: Path | None = None) -> Files:
+    """The chat that `text` means: an id, a unique part of one, or ``.`` for ``$CASS_CHAT``, else the latest of `cwd`.
+
+    Raises NoChat, or UsageError where several fit.
+    """
+    if text == ".":
+        text = os.environ.get("CASS_CHAT") or _latest(home, cwd or Path.cwd())
+    known = ids(home)
+    fitting = [text] if text in known else sorted(chat_id for chat_id in known if text and text in chat_id)
+    if not fitting:
+        raise NoChat(f"no chat {text!r} in {home.conversations}; cass ls --all lists them")
+    if len(fitting) > 1:
+        shown = ", ".join(fitting[-5:]) + (" …" if len(fitting) > 5 else "")
+        raise UsageError(f"{text!r} fits {len(fitting)} chats: {shown}")
+    return home.files(fitting[0])
+
+
+def _latest(home: Home, cwd: Path) -> str:
+    found = summaries(home, cwd)
+    if not found:
+        raise NoChat(f"no chat in {cwd}; cass ls --all lists those of other directories")
+    return found[0].chat_id

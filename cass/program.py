@@ -1,0 +1,131 @@
+"""A program: a click command that says what went wrong in one message, and the options that a run of cass takes."""
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cass import __version__
+from cass.errors import CassError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cass.config import Options
+    from cass.home import Files
+
+
+class _Reporting:
+    """Prints an error that the person can act on as one message, and ends with its status."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)  # type: ignore[misc]
+        except CassError as e:
+            _complain(ctx, "; ".join([str(e), *getattr(e, "__notes__", [])]))
+            ctx.exit(e.status)
+        except KeyboardInterrupt:
+            ctx.exit(130)
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more when it flushes
+            ctx.exit(141)
+        except OSError as e:
+            if e.filename is None:
+                raise
+            _complain(ctx, f"{e.filename}: {e.strerror}")
+            ctx.exit(1)
+
+
+class Program(_Reporting, click.Command):
+    """One of our commands."""
+
+
+class Programs(_Reporting, click.Group):
+    """One with subcommands."""
+
+
+def _complain(ctx: click.Context, text: str) -> None:
+    click.echo(f"{ctx.find_root().info_name}: {text}", err=True)
+
+
+def say(*lines: str) -> None:
+    """Print on standard error what is not the answer."""
+    from cass.visible import safe
+
+    for line in lines:
+        click.echo(safe(line), err=True)
+
+
+# ---- arguments and options ------------------------------------------------------------------------------------------
+
+CHAT = click.argument("chat", metavar="CHAT")
+VERSION = click.version_option(__version__, message="%(prog)s %(version)s")
+
+
+def find(chat: str) -> "Files":
+    """The chat that a person means. Raises NoChat, UsageError."""
+    from cass import catalogue
+    from cass.home import Home
+
+    return catalogue.find(Home.find(), chat, here() if chat == "." else None)
+
+
+def here() -> "Path":
+    """This directory. Raises UsageError where it was removed."""
+    from pathlib import Path
+
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("this directory was removed; go to another one, or name it with --cwd") from None
+
+
+def _as_path(ctx: click.Context, option: click.Parameter, value: str | None) -> "Path | None":
+    from pathlib import Path
+
+    return None if value is None else Path(value)
+
+
+_OPTIONS: list[Callable[[Any], Any]] = [
+    click.option("-P", "--provider", metavar="ID", help="Provider to ask, such as openai or ollama."),
+    click.option("-m", "--model", metavar="MODEL", help="Model to ask."),
+    click.option("--base-url", metavar="URL", help="Any OpenAI-compatible endpoint."),
+    click.option("--api-key-env", metavar="NAME", help="Variable that holds the API key."),
+    click.option("--readonly", "mode", flag_value="read-only", help="Only look: ls, read, grep in the workspace."),
+    click.option("--workspace-edit", "mode", flag_value="workspace-edit", help="Change files; ask before commands."),
+    click.option("--full-access", "mode", flag_value="full-access", help="Every tool, everywhere, unasked."),
+    click.option("--yolo", "mode", flag_value="full-access", help="The same."),
+    click.option("--effort", metavar="LEVEL", help="How much the model reasons."),
+    click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Output limit of one answer."),
+    click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Stop a turn after N requests."),
+    click.option("--max-tool-output", type=click.IntRange(100), metavar="N", help="Characters of a tool result sent."),
+    click.option("--config", callback=_as_path, metavar="FILE", help="Use FILE in place of config.json."),
+    click.option("--cwd", callback=_as_path, metavar="DIR", help="The workspace; default: this directory."),
+]
+_NAMES = "provider model base_url api_key_env mode effort max_tokens max_turns max_tool_output config layout".split()
+
+
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of everything that talks to a model."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def options(given: dict[str, Any]) -> "Options":
+    """What was given of them."""
+    from cass.config import Options
+
+    return Options(**{name: given.get(name) for name in _NAMES})
+
+
+def flags(given: dict[str, Any]) -> list[str]:
+    """The same, for a worker."""
+    found = []
+    for name in (*_NAMES, "cwd"):
+        if (value := given.get(name)) is not None and name not in ("mode", "layout"):
+            found += [f"--{name.replace('_', '-')}", str(value)]
+    if mode := given.get("mode"):
+        found.append({"read-only": "--readonly"}.get(mode, f"--{mode}"))
+    return found

@@ -1,0 +1,122 @@
+"""The subcommands of `cass`: for chats as a whole, from any shell."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cass import catalogue, commands, listing, send
+from cass.home import Files, Home
+from cass.program import CHAT, Program, find, here, say
+
+if TYPE_CHECKING:
+    from cass.status import Outlook
+
+SUBCOMMANDS: dict[str, click.Command] = {}
+"""By name; their help stands in the table of `commands`."""
+
+
+def _subcommand(name: str) -> Callable[[Callable[..., None]], click.Command]:
+    text = next(command.help for command in commands.SUBCOMMANDS if command.name == name)
+
+    def add(function: Callable[..., None]) -> click.Command:
+        SUBCOMMANDS[name] = click.command(name, cls=Program, help=f"{text[0].upper()}{text[1:]}.")(function)
+        return SUBCOMMANDS[name]
+
+    return add
+
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+
+
+@_subcommand("ls")
+@click.option("--all", "everything", is_flag=True, help="Those of every directory.")
+@_JSON
+def _ls(everything: bool, as_json: bool) -> None:
+    print_chats(here(), everything=everything, as_json=as_json)
+
+
+def print_chats(cwd: Path, *, everything: bool, as_json: bool) -> None:
+    found = catalogue.summaries(Home.find(), None if everything else cwd)
+    if as_json:
+        click.echo(listing.as_json(found))
+    elif found:
+        click.echo(listing.table(found, Home.find(), cwd_shown=everything))
+    elif not everything and (others := len(catalogue.ids(Home.find()))):
+        click.echo(f"no chats in {cwd}; {others} elsewhere: cass ls --all", err=True)
+    else:
+        click.echo("no chats yet; start one with: cass", err=True)
+
+
+@_subcommand("status")
+@click.argument("chat", metavar="[CHAT]", required=False)
+@_JSON
+def _status(chat: str | None, as_json: bool) -> None:
+    found = [find(chat)] if chat else listing.every(Home.find())
+    click.echo(listing.statuses(found, _look, as_json=as_json, named=bool(chat)))
+
+
+def _look(files: Files) -> "Outlook":
+    from cass import status  # only where a worker runs
+
+    return status.look(files)
+
+
+@_subcommand("wait")
+@CHAT
+@click.option("--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up, with status 124.")
+@click.pass_context
+def _wait(ctx: click.Context, chat: str, timeout: float | None) -> None:
+    from cass import status
+
+    end = status.settle(find(chat), timeout)
+    if end is not None and end.error:
+        say(f"{end.outcome}: {end.error}")
+    ctx.exit(status.EXITS[end.outcome] if end is not None else 0)
+
+
+@_subcommand("cancel")
+@CHAT
+def _cancel(chat: str) -> None:
+    send.command(find(chat), {"type": "cancel"})
+
+
+@_subcommand("stop")
+@CHAT
+@click.option("--timeout", type=click.FloatRange(0), default=10, metavar="SECONDS", help="How long to wait for it.")
+def _stop(chat: str, timeout: float) -> None:
+    send.stop(find(chat), timeout)
+
+
+@_subcommand("approve")
+@CHAT
+@click.argument("request", metavar="[REQUEST]", required=False)
+@click.option("--always", is_flag=True, help="Give the rule it names, for the life of the worker.")
+def _approve(chat: str, request: str | None, always: bool) -> None:
+    from cass import verdict
+
+    verdict.give(find(chat), request, approve=True, always=always)
+
+
+@_subcommand("deny")
+@CHAT
+@click.argument("request", metavar="[REQUEST]", required=False)
+@click.option("--reason", help="What the model is told.")
+def _deny(chat: str, request: str | None, reason: str | None) -> None:
+    from cass import verdict
+
+    verdict.give(find(chat), request, approve=False, reason=reason)
+
+
+@_subcommand("paths")
+@click.argument("chat", metavar="[CHAT]", required=False)
+def _paths(chat: str | None) -> None:
+    home = Home.find()
+    places = {"home": home.root, "config": home.config, "conversations": home.conversations}
+    if chat:
+        files = find(chat)
+        names = ("chat", "run", "bell", "inbox", "socket", "live", "lock", "log")
+        places = {name: getattr(files, name) for name in names}
+    for name, path in places.items():
+        click.echo(f"{name:14} {path}")
