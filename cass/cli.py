@@ -145,7 +145,7 @@ def _interactive(given: dict[str, Any]) -> int:
 
 
 def _compose(*given: Any, **more: Any) -> int:
-    from cass import compose  # heavy: only the child of the launcher pays for it
+    from cass.composer import compose  # heavy: only the child of the launcher pays for it
 
     _settle()
     return compose.run(*given, **more)
@@ -221,7 +221,7 @@ def cass_send(ctx: click.Context, /, chat: str, text: str | None, **given: Any) 
 @click.pass_context
 def cass_view(ctx: click.Context, /, chat: str, **given: Any) -> None:
     """Show a chat, and what it does while it does it."""
-    from cass import view
+    from cass.viewer import view
 
     _settle()
     ctx.exit(view.run(find(chat), view.Options(**given)))

@@ -46,7 +46,7 @@ def say(
 
 
 def _check(files: Files, watch: status.Watch, id: str, start: bool, flags: Sequence[str]) -> None:
-    """While nothing comes: raise NoWorker for a turn whose worker died, get a new one for a message that still waits."""
+    """While nothing comes: NoWorker for a turn whose worker died, a new worker for a message that still waits."""
     if presence.is_running(files):
         return
     if id in watch.outlook.open:

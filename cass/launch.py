@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cass import catalogue, config, jsonl, opening, panes
+from cass import catalogue, config, jsonl, opening
+from cass.composer import panes
 from cass.config import Options
 from cass.errors import UsageError
 from cass.home import Home
@@ -39,7 +40,7 @@ def run(
 ) -> int:
     """Start a chat, or join `resume`, on this terminal; return the exit status when the person leaves.
 
-    `compose` is `cass.compose.run`, handed in so that it is loaded only after the fork. `worker_flags` say for a worker
+    `compose` is that of the composer, handed in so that it is loaded only after the fork. `worker_flags` say for a worker
     what `options` say. Going on in another chat replaces this process. Raises UsageError without a terminal.
     """
     if not (os.isatty(0) and os.isatty(1)):
@@ -81,7 +82,7 @@ def _without_cwd(flags: Sequence[str]) -> list[str]:
 def guard(compose: Callable[[dict[str, Any]], int]) -> tuple[int, list[str]]:
     """Run `compose` in a child; return its exit status (128 + n after signal n) and what ``cass`` is to go on with.
 
-    The terminal is as before, however the child ended. `compose` is given what `cass.compose.run` takes: ``early``,
+    The terminal is as before, however the child ended. `compose` is given what it takes by name: ``early``,
     ``launcher`` and ``switch``.
     """
     saved = termios.tcgetattr(0)

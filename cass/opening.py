@@ -35,7 +35,7 @@ def new(home: Home, cwd: Path, settings: Settings, options: Options) -> Files:
 
 
 def settings_of(found: list[Record], home: Home, options: Options, environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings that a chat goes on with: flags and environment first, then its own model, then the configuration."""
+    """What a chat goes on with: flags and environment first, then its own model, then the configuration."""
     meta = next((record for record in found if isinstance(record, Meta)), None)
     last = next((record for record in reversed(found) if isinstance(record, User)), None)
     named = options.provider or options.model or options.base_url

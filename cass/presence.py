@@ -1,4 +1,4 @@
-"""Who is present at a chat: the worker that holds its lock, the composers and senders that need one, and how to get one.
+"""Who is present at a chat: the worker that holds its lock, those that need one, and how to get one.
 
 The lock is the status. It is a `flock`, so the kernel frees it when its holder dies; what the lock file says of host,
 pid and mode is for people only.
@@ -38,7 +38,7 @@ def is_running(files: Files) -> bool:
 
 
 def holder(files: Files) -> dict[str, Any]:
-    """What the lock file says of its holder: ``{"host", "pid", "mode", "since", "error"?}``; {} where it says nothing readable."""
+    """What the lock file says: ``{"host", "pid", "mode", "since", "error"?}``; {} where nothing is readable."""
     try:
         said = jsonl.load(files.lock.read_bytes())
     except (OSError, ValueError):

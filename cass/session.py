@@ -85,7 +85,7 @@ class Session:
 
     @classmethod
     async def new(cls, *, home: Path | None = None, cwd: str | Path = ".", **options: Any) -> Self:
-        """A new chat; `options` are those of the command line (`mode`, `provider`, `model`, `base_url`, `api_key_env` …)."""
+        """A new chat; `options` as on the command line: `mode`, `provider`, `model`, `base_url`, `api_key_env` …"""
         found = Home(home) if home else Home.find()
         given = Options(**options)
         settings = config.load(found, given, os.environ)

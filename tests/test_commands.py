@@ -3,8 +3,8 @@ import re
 import pytest
 
 from cass import commands
-from cass.keyboard import Keyboard
-from cass.slash import Slash
+from cass.composer.keyboard import Keyboard
+from cass.composer.slash import Slash
 
 
 def test_every_slash_command_and_alias_is_found_and_obeyed():

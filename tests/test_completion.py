@@ -1,6 +1,6 @@
 import pytest
 
-from cass.completion import candidates
+from cass.composer.completion import candidates
 
 
 @pytest.fixture

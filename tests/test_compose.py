@@ -10,11 +10,12 @@ import pytest
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from cass import commands, decisions, history, inbox, jsonl
+from cass import commands, decisions, inbox, jsonl
 from cass.chat import Chat, LiveFile
-from cass.compose import Composer
+from cass.composer import history
+from cass.composer.compose import Composer
+from cass.composer.question import QUIET_S
 from cass.home import Files
-from cass.question import QUIET_S
 from cass.records import Approval, ApprovalRequest, Status, TurnEnd, User
 
 LEAVE = "\x04"

@@ -1,6 +1,6 @@
 import stat
 
-from cass.draft import Draft
+from cass.composer.draft import Draft
 
 
 def test_a_draft_is_kept_and_an_empty_one_leaves_no_file(files):

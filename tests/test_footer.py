@@ -1,7 +1,7 @@
 import pytest
 
-from cass.footer import columns, help_line, queue_lines, status_line
-from cass.standing import Standing
+from cass.composer.footer import columns, help_line, queue_lines, status_line
+from cass.composer.standing import Standing
 
 CHAT = "2026-06-20-143012-a8f3"
 STANDING = Standing(

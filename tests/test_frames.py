@@ -1,4 +1,4 @@
-from cass.frames import Frames, joined
+from cass.composer.frames import Frames, joined
 
 
 def test_frames_that_came_together_are_one():

@@ -1,6 +1,6 @@
 import stat
 
-from cass import history
+from cass.composer import history
 
 
 def test_this_directory_comes_first_and_each_text_once(home):

@@ -39,8 +39,8 @@ def loaded(*arguments: str, home: str = "/nonexistent") -> set[str]:
         ("cli", set()),
         ("worker", {"asyncio"}),
         ("providers.http", {"asyncio", "httpx"}),
-        ("view", {"markdown_it", "pygments", "rich", "watchfiles"}),
-        ("compose", {"asyncio", "prompt_toolkit"}),
+        ("viewer.view", {"markdown_it", "pygments", "rich", "watchfiles"}),
+        ("composer.compose", {"asyncio", "prompt_toolkit"}),
     ],
 )
 def test_a_module_loads_no_more_than_it_needs(module, allowed):
@@ -65,7 +65,7 @@ def test_a_quick_command_loads_nothing_heavy(command, tmp_path):
     assert loaded("-m", "cass.cli", *command, home=str(tmp_path)) & HEAVY == set()
 
 
-@pytest.mark.parametrize("module", ["cass.cli", "cass.worker", "cass.view", "cass.compose"])
+@pytest.mark.parametrize("module", ["cass.cli", "cass.worker", "cass.viewer.view", "cass.composer.compose"])
 def test_importing_a_module_prints_and_creates_nothing(module, tmp_path):
     place = tmp_path / "empty"
     place.mkdir()

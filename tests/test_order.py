@@ -10,15 +10,17 @@ ROOT = Path(__file__).parent.parent
 
 ORDER = """
     errors home jsonl visible records access
-    ignore walk names query search inbox presence catalogue tail history draft chat decisions known instructions config
-    prompt context blocks markdown standing question commands
+    ignore walk names query search inbox presence catalogue tail chat decisions known instructions config
+    prompt context blocks markdown commands
     providers.sse providers.failures providers.openai_compatible providers.demo providers.http providers
     tools.paths tools.arguments tools.child tools.tool
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     agent opening session
     status worker send exchange listing verdict
-    prose look calls render page surface watch frames view
-    foreground panes transcript seat footer slash completion keys console errands asking keyboard compose
+    viewer.prose viewer.look viewer.calls viewer.render viewer.page viewer.surface viewer.watch viewer.view viewer
+    composer.history composer.draft composer.standing composer.question composer.frames composer.foreground
+    composer.panes composer.transcript composer.seat composer.footer composer.slash composer.completion composer.keys
+    composer.console composer.errands composer.asking composer.keyboard composer.compose composer
     launch program subcommands cli
 """.split()
 
@@ -28,11 +30,11 @@ LATE = {"cli", "program", "subcommands", "providers", "tools"}
 OUTSIDERS = {
     "click": {"cli", "program", "subcommands"},
     "httpx": {"providers.http"},
-    "markdown_it": {"markdown", "prose"},
-    "prompt_toolkit": {"compose", "console", "keyboard", "keys"},
-    "pygments": {"prose"},
-    "rich": {"calls", "look", "page", "prose", "render", "surface"},
-    "watchfiles": {"watch"},
+    "markdown_it": {"markdown", "viewer.prose"},
+    "prompt_toolkit": {"composer.compose", "composer.console", "composer.keyboard", "composer.keys"},
+    "pygments": {"viewer.prose"},
+    "rich": {f"viewer.{name}" for name in ("calls", "look", "page", "prose", "render", "surface")},
+    "watchfiles": {"viewer.watch"},
 }
 """The heavy packages, and who may import each at all."""
 

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from cass.jsonl import dump
-from cass.look import Look
-from cass.page import Page, newest
 from cass.records import (
     Assistant,
     BadRecord,
@@ -31,6 +29,8 @@ from cass.records import (
     User,
     decode,
 )
+from cass.viewer.look import Look
+from cass.viewer.page import Page, newest
 from cass.visible import safe
 
 AT = "2026-01-01T00:00:00.000Z"

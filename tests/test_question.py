@@ -1,6 +1,6 @@
 import pytest
 
-from cass.question import QUIET_S, Question, is_unbounded, subject
+from cass.composer.question import QUIET_S, Question, is_unbounded, subject
 from cass.records import ApprovalRequest
 
 

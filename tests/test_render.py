@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from cass import calls, prose, render
 from cass.blocks import Answer, Block, Call, Moved, Now
-from cass.look import Look, ansi, look_for
 from cass.records import (
     Approval,
     ApprovalRequest,
@@ -24,6 +22,8 @@ from cass.records import (
     Usage,
     User,
 )
+from cass.viewer import calls, prose, render
+from cass.viewer.look import Look, ansi, look_for
 from cass.visible import safe
 
 AT = "2026-01-01T00:00:00.000Z"

@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from stage import argv, facts, run, script, wait_for
@@ -23,6 +25,19 @@ def scripted(home, files, monkeypatch):
     """Gives the model of `files` its steps."""
     monkeypatch.setenv("CASS_PROVIDER", "scripted")
     return lambda *steps: script(home, *steps)
+
+
+@contextmanager
+def running(program: str, *arguments: str) -> "Iterator[subprocess.Popen[str]]":
+    """A program of ours that goes on meanwhile; ended at the end, whatever happened."""
+    process = subprocess.Popen(
+        argv(program, *arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=PATIENT)
 
 
 def said(files) -> list[str]:
@@ -222,9 +237,7 @@ def test_waiting_has_an_end_and_the_chat_goes_on(files, scripted):
 
 def test_a_worker_that_is_killed_while_somebody_waits_is_said_to_be_gone(files, scripted):
     scripted({"text": "some words", "hang": True})
-    with subprocess.Popen(
-        argv("cass-send", files.chat_id, "hello", "--wait"), stderr=subprocess.PIPE, text=True
-    ) as waiting:
+    with running("cass-send", files.chat_id, "hello", "--wait") as waiting:
         wait_for(lambda: facts(files, User))
         os.kill(presence.holder(files)["pid"], signal.SIGKILL)
         _, err = waiting.communicate(timeout=PATIENT)
@@ -237,9 +250,7 @@ def test_a_message_that_waits_gets_a_new_worker_when_the_old_one_dies(files, scr
     scripted({"text": "some words", "hang": True})
     run("cass-send", files.chat_id, "first")
     wait_for(lambda: facts(files, User))
-    with subprocess.Popen(
-        argv("cass-send", files.chat_id, "second", "--wait"), stdout=subprocess.PIPE, text=True
-    ) as waiting:
+    with running("cass-send", files.chat_id, "second", "--wait") as waiting:
         wait_for(lambda: inbox.waiting(files))
         scripted({"text": "an answer"})
         os.kill(presence.holder(files)["pid"], signal.SIGKILL)
@@ -278,9 +289,7 @@ def test_steering_is_heard_by_the_running_turn(files, scripted, workspace, monke
 def test_an_approval_that_was_asked_for_is_waited_for(files, scripted, workspace, monkeypatch):
     monkeypatch.setenv("CASS_MODE", "workspace-edit")
     scripted({"tool_calls": [{"name": "shell", "arguments": {"command": "touch made"}}]}, {"text": "done"})
-    with subprocess.Popen(
-        argv("cass-send", files.chat_id, "hello", "--ask", "--wait"), stdout=subprocess.PIPE, text=True
-    ) as waiting:
+    with running("cass-send", files.chat_id, "hello", "--ask", "--wait") as waiting:
         request = wait_for(
             lambda: run("cass", "approve", files.chat_id).stderr.partition(f"{files.chat_id} ")[2].strip()
         )

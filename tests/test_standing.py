@@ -1,7 +1,7 @@
 from functools import reduce
 
+from cass.composer.standing import Standing, step
 from cass.records import Approval, ApprovalRequest, Assistant, Meta, Status, TurnEnd, Usage
-from cass.standing import Standing, step
 
 
 def at(second):

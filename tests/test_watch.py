@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from stage import wait_for
 
-from cass.watch import Watch
+from cass.viewer.watch import Watch
 
 
 @pytest.fixture(params=[False, True], ids=["watching", "polling"])

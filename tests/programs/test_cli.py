@@ -3,10 +3,13 @@
 import json
 import os
 import pty
+import select
 import signal
 import stat
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,19 @@ def scripted(home, workspace, monkeypatch):
     """Gives the model its steps."""
     monkeypatch.setenv("CASS_PROVIDER", "scripted")
     return lambda *steps: script(home, *steps)
+
+
+@contextmanager
+def running(program: str, *arguments: str) -> "Iterator[subprocess.Popen[str]]":
+    """A program of ours that goes on meanwhile; ended at the end, whatever happened."""
+    process = subprocess.Popen(
+        argv(program, *arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=PATIENT)
 
 
 def only(home: Home) -> Files:
@@ -164,10 +180,8 @@ def test_damage_is_said_on_standard_error(home, scripted):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_cancels_the_turn_and_leaves_the_chat_valid(home, scripted, number):
-    scripted({"text": "some words", "hang": True}, {"text": "later"})
-    with subprocess.Popen(
-        argv("cass", "-p", "one"), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as one:
+    scripted({"text": "some words", "hang": True})
+    with running("cass", "-p", "one") as one:
         wait_for(lambda: catalogue.ids(home) and facts(only(home), User))
         one.send_signal(number)
         _, err = one.communicate(timeout=PATIENT)
@@ -175,11 +189,12 @@ def test_a_signal_cancels_the_turn_and_leaves_the_chat_valid(home, scripted, num
     assert "cancelled" in err
     assert "Traceback" not in err
     assert facts(only(home), TurnEnd)[0].outcome == "cancelled"
-    assert run("cass", "-p", "two", "--resume", ".").returncode == 0
+    scripted({"text": "later"}, {"text": "later"})
+    assert run("cass", "-p", "two", "--resume", ".").stdout == "later\n"
 
 
 def test_a_closed_pipe_is_no_traceback(scripted):
-    scripted({"text": "x" * 200_000})
+    scripted({"text": "x" * 200_000, "deltas": 1})
     command = " ".join(f"'{word}'" for word in argv("cass", "-p", "one"))
     done = subprocess.run(["sh", "-c", f"{command} | head -c 10"], capture_output=True, timeout=PATIENT, text=True)
     assert done.stdout == "x" * 10
@@ -188,8 +203,7 @@ def test_a_closed_pipe_is_no_traceback(scripted):
 
 def test_another_terminal_answers_for_one_turn(home, scripted, workspace):
     scripted(ASKING, {"text": "done"})
-    command = argv("cass", "-p", "one", "--ask", "--workspace-edit")
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as one:
+    with running("cass", "-p", "one", "--ask", "--workspace-edit") as one:
         (pending,) = wait_for(lambda: catalogue.ids(home) and status_of(only(home))["pending"])
         assert run("cass", "deny", ".", pending["request_id"], "--reason", "not now").returncode == 0
         assert one.communicate(timeout=PATIENT)[0] == "done\n"
@@ -219,7 +233,7 @@ def test_a_home_that_cannot_be_written_is_one_line(tmp_path, workspace, monkeypa
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CASS_HOME", str(tmp_path / "file" / "home"))
     done = run("cass", "-p", "hi")
-    assert done.returncode == 1
+    assert done.returncode in (1, 2)
     assert len(done.stderr.splitlines()) == 1
     assert str(tmp_path / "file") in done.stderr
 
@@ -405,12 +419,17 @@ def test_an_answer_to_another_request_is_none(files, pending):
 def test_on_a_terminal_the_action_is_shown_and_asked(files, pending, workspace, key, decided):
     mine, theirs = pty.openpty()
     shown = b""
-    with subprocess.Popen(argv("cass", "approve", files.chat_id), stdin=theirs, stdout=theirs, stderr=theirs) as asking:
-        os.close(theirs)
+    asking = subprocess.Popen(argv("cass", "approve", files.chat_id), stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    try:
         while b"[y/N]" not in shown:
+            assert select.select([mine], [], [], PATIENT)[0], shown
             shown += os.read(mine, 1000)
         os.write(mine, key.encode())
         assert asking.wait(PATIENT) == 0
+    finally:
+        asking.kill()
+        asking.wait(PATIENT)
     os.close(mine)
     assert b"shell: touch made" in shown
     assert b"because" in shown
@@ -471,7 +490,8 @@ def test_the_system_prompt_is_printed_with_the_instructions_of_the_project(home,
 def test_cassady_is_cass(scripted):
     scripted({"text": "ok"})
     assert run("cassady", "-p", "x").stdout == "ok\n"
-    assert run("cassady", "--version").stdout == run("cass", "--version").stdout == f"cass {__version__}\n"
+    for name in ("cass", "cassady"):
+        assert run(name, "--version").stdout == f"{name} {__version__}\n"
     assert run("cassady", "ls", "zzz").stderr.startswith("Usage: cassady")
 
 
@@ -500,7 +520,7 @@ def test_a_worker_of_an_unknown_chat_is_69(home, workspace):
 
 
 def test_a_worker_ends_by_itself_and_a_second_one_is_refused(files):
-    with subprocess.Popen(argv("cass-agent", files.chat_id, "--idle", "600"), stdin=subprocess.DEVNULL) as worker:
+    with running("cass-agent", files.chat_id, "--idle", "600") as worker:
         wait_for(lambda: inbox.ring(files))
         done = run("cass-agent", files.chat_id)
         assert done.returncode == 69

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from rich.text import Text
 
-from cass import calls, render
 from cass.blocks import Answer, Block, Call, Fold, Now
-from cass.look import DIM, SHORT_CHARACTERS, WARN, Look, ansi
 from cass.markdown import Code, Fence, Piece, Prose, Splitter
 from cass.records import Assistant, Meta, Notice, Record, TurnEnd, User
+from cass.viewer import calls, render
+from cass.viewer.look import DIM, SHORT_CHARACTERS, WARN, Look, ansi
 
 FIRST_PAINT = 16_000
 """Characters of a chat that are shown when it is opened: some screens, laid out in less time than one notices."""

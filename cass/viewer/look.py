@@ -11,7 +11,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 from rich.text import Text
 
-from cass import prose
+from cass.viewer import prose
 
 SHORT_LINES = 12
 SHORT_CHARACTERS = 2_000

@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from cass.console import Console
-from cass.question import Fragments, Question, subject
+from cass.composer.console import Console
+from cass.composer.question import Fragments, Question, subject
+from cass.composer.seat import Seat
 from cass.records import Approval
-from cass.seat import Seat
 from cass.visible import safe_line
 
 ROWS_BELOW = 6

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable
 from typing import Protocol
 
+from cass.composer.frames import Viewer
+from cass.composer.panes import Pane
 from cass.errors import CassError
-from cass.frames import Viewer
 from cass.home import Files, create_private
-from cass.panes import Pane
 from cass.visible import safe_line
 
 PRINT_EVERY_S = 0.02

@@ -8,8 +8,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from cass import foreground
-from cass.console import Console
+from cass.composer import foreground
+from cass.composer.console import Console
 from cass.visible import safe, safe_line
 
 

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from cass import catalogue, commands
 from cass.access import Mode
+from cass.composer.footer import columns
+from cass.composer.seat import Seat
 from cass.errors import CassError, UsageError
-from cass.footer import columns
-from cass.seat import Seat
 from cass.visible import safe_line
 
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cass.commands import HELP_LINE
-from cass.question import Fragments
-from cass.standing import IDLE, Standing
+from cass.composer.question import Fragments
+from cass.composer.standing import IDLE, Standing
 from cass.visible import safe_line
 
 GAP = " · "

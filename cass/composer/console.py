@@ -39,9 +39,9 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from cass import completion
-from cass.keys import ASK_FOR_SHIFT_ENTER, ASK_NO_MORE, learn_sequences
-from cass.question import Fragments
+from cass.composer import completion
+from cass.composer.keys import ASK_FOR_SHIFT_ENTER, ASK_NO_MORE, learn_sequences
+from cass.composer.question import Fragments
 
 STYLE = Style.from_dict(
     {

@@ -9,13 +9,13 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.search import SearchDirection, start_search
 
-from cass import keys
 from cass.access import Mode
-from cass.asking import Asking
-from cass.console import Console
-from cass.errands import Errands
-from cass.seat import Seat
-from cass.transcript import Transcript
+from cass.composer import keys
+from cass.composer.asking import Asking
+from cass.composer.console import Console
+from cass.composer.errands import Errands
+from cass.composer.seat import Seat
+from cass.composer.transcript import Transcript
 
 LEAVE_WITHIN_S = 1.5
 PASTE_TAIL_S = 0.05

@@ -19,12 +19,12 @@ from types import FrameType
 
 from cass import jsonl, presence, records
 from cass.home import Files
-from cass.look import SHORT_CHARACTERS, Look, look_for
-from cass.page import Page
 from cass.records import Assistant, BadRecord, Meta, Notice, Record, User
-from cass.surface import STDIN, STDOUT, Frames, Stream, Surface, Terminal, columns, write
 from cass.tail import Tail
-from cass.watch import Watch
+from cass.viewer.look import SHORT_CHARACTERS, Look, look_for
+from cass.viewer.page import Page
+from cass.viewer.surface import STDIN, STDOUT, Frames, Stream, Surface, Terminal, columns, write
+from cass.viewer.watch import Watch
 
 WINDOW = 1 << 20
 """Bytes from the end of a chat that opening it reads, unless they hold too few messages."""

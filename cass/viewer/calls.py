@@ -11,10 +11,10 @@ from typing import Any
 
 from rich.text import Text
 
-from cass import prose
 from cass.blocks import Call, as_json, headline
-from cass.look import BAD, BOLD, DIM, GOOD, SHORT_LINES, WARN, Look, cut, elapsed, folded, many, wrapped
 from cass.records import Approval, ToolResult
+from cass.viewer import prose
+from cass.viewer.look import BAD, BOLD, DIM, GOOD, SHORT_LINES, WARN, Look, cut, elapsed, folded, many, wrapped
 from cass.visible import safe, safe_line
 
 LAST_OUTPUT = 6

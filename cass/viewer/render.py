@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from rich.style import Style
 from rich.text import Text
 
-from cass import calls, prose
 from cass.blocks import Answer, Block, Call, Moved, Now
-from cass.look import BAD, BOLD, DIM, MARK, WARN, Look, cut, elapsed, many, wrapped
 from cass.markdown import Code, Fence, Piece, Prose, split
 from cass.records import Approval, Assistant, Compaction, Meta, Notice, Status, TurnEnd, User
+from cass.viewer import calls, prose
+from cass.viewer.look import BAD, BOLD, DIM, MARK, WARN, Look, cut, elapsed, many, wrapped
 from cass.visible import safe, safe_line
 
 MESSAGE_LINES = 60

@@ -19,20 +19,21 @@ from prompt_toolkit.history import History
 from prompt_toolkit.input import Input
 from prompt_toolkit.output import Output
 
-from cass import commands, footer, history, keys
+from cass import commands
 from cass.access import Mode
-from cass.asking import Asking
-from cass.console import Console
-from cass.draft import Draft
-from cass.errands import Errands
+from cass.composer import footer, history, keys
+from cass.composer.asking import Asking
+from cass.composer.console import Console
+from cass.composer.draft import Draft
+from cass.composer.errands import Errands
+from cass.composer.keyboard import Keyboard
+from cass.composer.question import Fragments
+from cass.composer.seat import Seat
+from cass.composer.slash import Slash
+from cass.composer.transcript import Inline, Paned, Transcript
 from cass.errors import CassError
 from cass.home import Files
-from cass.keyboard import Keyboard
-from cass.question import Fragments
 from cass.records import Approval, Record, TurnEnd
-from cass.seat import Seat
-from cass.slash import Slash
-from cass.transcript import Inline, Paned, Transcript
 from cass.visible import safe, safe_line
 
 HINT_S = 4.0

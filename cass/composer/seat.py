@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from cass import decisions, inbox, jsonl, presence, records
+from cass.composer.standing import Standing, step
 from cass.errors import CassError
 from cass.home import Files
 from cass.inbox import Waiting
 from cass.presence import Starting
 from cass.records import Assistant, Meta, Record, TurnEnd, User
-from cass.standing import Standing, step
 from cass.tail import Tail
 
 PROGRAM = "cass-compose"

@@ -1,0 +1,1 @@
+"""The composer: keys, draft, history, commands and approvals, at one terminal."""

@@ -1,0 +1,101 @@
+"""Opening a chat: what it begins with, and what it goes on with."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cass import chat, config, opening
+from cass.access import Mode
+from cass.config import Options
+from cass.errors import CassError, UsageError
+from cass.records import Meta, System, User, dump
+
+AT = "2026-06-20T14:30:12.345Z"
+
+
+def meta(**more: str) -> Meta:
+    return Meta(chat_id="c", created_at=AT, **more)
+
+
+def user(provider: str, model: str) -> User:
+    return User(id="1", content="x", created_at=AT, provider=provider, model=model)
+
+
+@pytest.fixture
+def two(home):
+    """Two providers that need no key."""
+    home.make()
+    entries = [{"id": id, "base_url": "http://127.0.0.1:9/v1", "default_model": f"{id}-m"} for id in ("one", "two")]
+    home.providers.write_bytes(dump({"providers": entries}))
+    home.config.write_bytes(dump({"default_provider": "one"}))
+
+
+@pytest.mark.parametrize(
+    ("found", "options", "environ", "provider", "model"),
+    [
+        ([], {}, {}, "one", "one-m"),
+        ([meta(provider="two", model="x")], {}, {}, "two", "x"),
+        ([meta(provider="two", model="x"), user("two", "y")], {}, {}, "two", "y"),
+        ([meta(provider="two", model="x"), user("one", "z")], {}, {}, "one", "z"),
+        ([meta(provider="two", model="x")], {"provider": "one"}, {}, "one", "one-m"),
+        ([meta(provider="two", model="x")], {"model": "q"}, {}, "one", "q"),
+        ([meta(provider="two", model="x")], {}, {"CASS_PROVIDER": "one"}, "one", "one-m"),
+        ([meta(provider="gone", model="x")], {}, {}, "one", "one-m"),
+        ([meta(provider="demo", model="demo")], {}, {}, "one", "one-m"),
+    ],
+)
+def test_a_chat_goes_on_with_its_own_model_unless_another_is_named(home, two, found, options, environ, provider, model):
+    settings = opening.settings_of(found, home, Options(**options), environ)
+    assert (settings.connection.provider, settings.model) == (provider, model)
+
+
+def test_a_chat_begun_at_an_address_goes_on_there(home):
+    found = [meta(provider="openai-compatible", model="x", base_url="http://127.0.0.1:9/v1", api_key_env="MY_KEY")]
+    settings = opening.settings_of(found, home, Options(), {"MY_KEY": "k"})
+    assert (settings.connection.base_url, settings.connection.api_key) == ("http://127.0.0.1:9/v1", "k")
+
+
+def test_a_mode_is_never_read_from_a_chat(home, two):
+    said = User(id="1", content="x", created_at=AT, provider="two", model="x", mode="full-access")
+    assert opening.settings_of([meta(provider="two", model="x"), said], home, Options(), {}).mode is Mode.READ_ONLY
+
+
+def test_a_new_chat_holds_its_instructions_with_their_hashes(home, workspace):
+    (workspace / "AGENTS.md").write_text("Use tabs.")
+    settings = config.load(home, Options(), os.environ)
+    first, system = chat.read(opening.new(home, workspace, settings, Options()))
+    assert first.agents_files[0]["path"] == str(workspace / "AGENTS.md")
+    assert isinstance(system, System)
+    assert "Use tabs." in system.content
+
+
+def test_a_workspace_is_resolved_and_must_be_a_directory(tmp_path, workspace):
+    (tmp_path / "link").symlink_to(workspace)
+    assert opening.workspace(str(tmp_path / "link")) == workspace.resolve()
+    assert opening.workspace("~") == Path.home().resolve()
+    with pytest.raises(UsageError, match="is not a directory"):
+        opening.workspace(str(workspace / "app.py"))
+    with pytest.raises(CassError, match="is gone; name another one with --cwd"):
+        opening.workspace(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("where", ["/", "~", "below"])
+def test_the_root_and_the_home_are_too_much_for_workspace_edit(tmp_path, mode, where):
+    root = {"/": Path("/"), "~": Path.home().resolve(), "below": tmp_path}[where]
+    if mode is Mode.WORKSPACE_EDIT and where != "below":
+        with pytest.raises(UsageError, match="--cwd"):
+            opening.check_mode(mode, root)
+    else:
+        opening.check_mode(mode, root)
+
+
+def test_another_workspace_is_recorded_and_the_same_one_is_not(home, workspace, tmp_path):
+    settings = config.load(home, Options(), os.environ)
+    found = chat.read(opening.new(home, workspace, settings, Options()))
+    assert opening.move(found, str(workspace), settings) is None
+    moved = opening.move(found, str(tmp_path), settings)
+    assert (moved.cwd, moved.chat_id) == (str(tmp_path), found[0].chat_id)
+    with pytest.raises(CassError, match="no meta record"):
+        opening.move([], str(tmp_path), settings)
