@@ -32,7 +32,7 @@ interrupted, and everything is begun again.
 import fcntl, os, subprocess, sys, tomllib
 from pathlib import Path
 
-root, extras = Path(sys.argv[1]), sys.argv[2]
+root, extras = Path(sys.argv[1]).resolve(), sys.argv[2]
 home = root / ".venv"
 python = home / "bin" / "python"
 

@@ -40,8 +40,8 @@ def run(
 ) -> int:
     """Start a chat, or join `resume`, on this terminal; return the exit status when the person leaves.
 
-    `compose` is that of the composer, handed in so that it is loaded only after the fork. `worker_flags` say for a worker
-    what `options` say. Going on in another chat replaces this process. Raises UsageError without a terminal.
+    `compose` is that of the composer, handed in so that it is loaded only after the fork. `worker_flags` say for a
+    worker what `options` say. Going on in another chat replaces this process. Raises UsageError without a terminal.
     """
     if not (os.isatty(0) and os.isatty(1)):
         raise UsageError("a chat needs a terminal; without one: cass -p TEXT, or cass-send CHAT TEXT")

@@ -196,7 +196,7 @@ class Session:
         self.show(self.state)
 
     def answer(self, request_id: str, answer: Answer) -> str | None:
-        """Hand a decision to the turn that waits for it; the first one wins. Return why it came to nothing, else None."""
+        """Hand a decision to the turn that waits for it; the first wins. Return why it came to nothing, else None."""
         if request_id in self._decided:
             return f"already decided: {self._decided[request_id]}"
         waiting = self._asked.get(request_id)
@@ -287,7 +287,9 @@ class Session:
         if moved := opening.move(self.records, str(root), self.settings):
             self.chat.append(moved)
         self.live.begin(self.desk.status("idle"))
-        for notice in [*chat.damage(self.records), *(Notice(level="info", text=t) for t in self.settings.notices)]:
+        # That the demo is none is said by every screen already.
+        said = [text for text in self.settings.notices if not text.startswith("demo:")]
+        for notice in [*chat.damage(self.records), *(Notice(level="info", text=text) for text in said)]:
             self.live.write(notice)
 
     def _ask(self, request_id: str) -> "asyncio.Future[Answer]":

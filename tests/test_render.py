@@ -302,7 +302,7 @@ def test_the_full_view_of_a_done_turn_has_its_tokens() -> None:
 def test_the_header_says_that_the_demo_is_no_model() -> None:
     text = shown(Meta(chat_id="c-a8f3", created_at=AT, provider="demo", model="demo", cwd="/w"))
     assert "c-a8f3" in text
-    assert "demo: offline and no language model" in text
+    assert "offline, no language model" in text
     assert "FIREWORKS_API_KEY" in text
 
 

@@ -26,7 +26,7 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "bin/cass", root / "bin")
     (root / "pyproject.toml").write_text(PYPROJECT)
     (root / "cass/__init__.py").touch()
-    (root / "cass/cli.py").write_text("import sys\nprint(*sys.argv[1:])\n")
+    (root / "cass/cli.py").write_text("import sys\ndef main(program): print(program, *sys.argv[1:])\n")
     return root
 
 

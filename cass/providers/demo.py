@@ -143,7 +143,7 @@ _LIST = re.compile(r"(?:list|ls|what\s+files)\b\s*(.*)", re.IGNORECASE)
 _READ = re.compile(r"(?:show|read|open|cat|print)\s+(?:me\s+)?(?:the\s+file\s+|the\s+)?(.+)", re.IGNORECASE)
 _RUN = re.compile(r"(?:run|\$)\s+(.+)", re.IGNORECASE | re.DOTALL)
 _WRITE = re.compile(r"write\s+(\S+?):\s?(.*)", re.IGNORECASE | re.DOTALL)
-_DEFINES = r"\b(def|class|fn|func|function|struct|enum|trait|interface|type|const|let|var|void|int)\s+(\w+\s+)?{name}\b"
+_DEFINES = r"\b(def|class|fn|func|function|struct|type|const|let|int|void)\s+{name}\b"
 _FILLERS = frozenset("a all and contents directory files file folder in me of please the".split())
 
 

@@ -42,8 +42,9 @@ cass-send "$chat" --wait 'list .' | grep -q built.txt
 [ "$(wc -l < built.txt)" -eq 1 ]
 
 # Find in the file who approved what.
-jq -r 'select(.type == "approval") | "\(.decision) by \(.by)"' "$CASS_HOME/conversations/$chat.jsonl" | grep 'approved by .* by cass approve, pid'
-jq -r 'select(.type == "tool_result" and .name == "shell") | .content' "$CASS_HOME/conversations/$chat.jsonl" | grep -q interrupted
+file=$CASS_HOME/conversations/$chat.jsonl
+jq -r 'select(.type == "approval") | "\(.decision) by \(.by)"' "$file" | grep 'approved by .* by cass approve, pid'
+jq -r 'select(.type == "tool_result" and .name == "shell") | .content' "$file" | grep -q interrupted
 cass stop "$chat"
 """
 

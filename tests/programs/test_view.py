@@ -291,7 +291,7 @@ def test_an_empty_chat_prints_a_header(files: Files, workspace: Path) -> None:
     text = run(files).stdout
     assert f"cass  {files.chat_id}" in text
     assert str(workspace) in text
-    assert "demo: offline and no language model" in text
+    assert "offline, no language model" in text
 
 
 def test_only_the_last_messages_are_printed_when_asked(files: Files) -> None:
