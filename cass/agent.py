@@ -209,8 +209,8 @@ async def _answer(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
     """Deltas, then the whole answer, which `state.last` holds afterwards. Failed tries come out marked, never sent."""
     if desk.max_turns is not None and state.requests >= desk.max_turns:
         raise CassError(f"stopped after {desk.max_turns} requests (--max-turns)")
+    state.requests += 1
     for retry in range(RETRIES + 1):
-        state.requests += 1
         try:
             async with aclosing(_stream(desk, state)) as answer:
                 async for record in answer:

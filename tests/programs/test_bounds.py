@@ -1,0 +1,112 @@
+"""What a mode forbids is neither done nor read, whichever way the path is spelled; the model hears why."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scripted
+from stage import facts
+
+from cass import exchange
+from cass.home import Files
+from cass.records import ToolResult
+
+SECRET = "the-secret-of-the-outside"
+
+
+@pytest.fixture
+def outside(workspace: Path, tmp_path: Path) -> Path:
+    """A directory beside the workspace, and links into it."""
+    place = tmp_path / "work-evil"
+    place.mkdir()
+    (place / "victim.txt").write_text(SECRET)
+    (workspace / "link").symlink_to(place)
+    (workspace / "file.txt").symlink_to(place / "victim.txt")
+    (workspace / "new.txt").symlink_to(place / "not-yet.txt")
+    return place
+
+
+def results(files: Files, mode: str, *calls: dict[str, Any]) -> list[str]:
+    """What the model reads after it has made `calls`."""
+    with scripted.Server([scripted.calls(*calls), scripted.says("done")]) as server:
+        exchange.say(files, "go", timeout_s=30, flags=["--base-url", server.base_url, "-m", "m", f"--{mode}"])
+    assert server.problems == []
+    return [result.content for result in facts(files, ToolResult) if isinstance(result, ToolResult)]
+
+
+READS: list[tuple[str, dict[str, Any]]] = [
+    ("read", {"path": "link/victim.txt"}),
+    ("read", {"path": "file.txt"}),
+    ("read", {"path": "../work-evil/victim.txt"}),
+    ("read", {"path": "{outside}/victim.txt"}),
+    ("read", {"files": [{"path": "app.py"}, {"path": "link/victim.txt"}]}),
+    ("read", {"path": "link/../work-evil/victim.txt"}),
+    ("ls", {"path": "link"}),
+    ("ls", {"path": ".."}),
+    ("grep", {"query": "secret", "paths": ["link"]}),
+    ("grep", {"query": "secret", "paths": ["app.py", "file.txt"]}),
+    ("grep", {"query": "secret", "paths": ["{outside}"]}),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), READS)
+def test_read_only_reads_nothing_outside_by_any_spelling(
+    name: str, arguments: dict[str, Any], files: Files, outside: Path
+) -> None:
+    spelled = json.loads(json.dumps(arguments).replace("{outside}", str(outside)))
+    (content,) = results(files, "readonly", {"name": name, "arguments": spelled})
+    assert content.startswith("Error: ")
+    assert "outside the workspace" in content
+    assert "victim.txt:" not in content
+    assert SECRET not in files.chat.read_text()
+
+
+def test_a_search_of_the_workspace_does_not_follow_links_out_of_it(files: Files, outside: Path) -> None:
+    (content,) = results(files, "readonly", {"name": "grep", "arguments": {"query": "secret", "paths": ["."]}})
+    assert "No matches" in content
+    assert SECRET not in files.chat.read_text()
+
+
+@pytest.mark.parametrize("name", ["write", "edit", "shell"])
+def test_read_only_offers_and_runs_nothing_that_changes(name: str, files: Files, workspace: Path) -> None:
+    arguments = {
+        "write": {"path": "app.py", "content": "gone"},
+        "edit": {"path": "app.py", "edits": [{"old_text": "1", "new_text": "2"}]},
+        "shell": {"command": "echo gone > app.py"},
+    }[name]
+    before = (workspace / "app.py").read_bytes()
+    (content,) = results(files, "readonly", {"name": name, "arguments": arguments})
+    assert content.startswith(f"Error: {name} is unavailable in read-only mode")
+    assert (workspace / "app.py").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "path", ["link/x.txt", "new.txt", "file.txt", "../work-evil/x.txt", "{outside}/x.txt", ".git/config"]
+)
+def test_workspace_edit_writes_nothing_outside_unasked(path: str, files: Files, workspace: Path, outside: Path) -> None:
+    (workspace / ".git").mkdir()
+    call = {"name": "write", "arguments": {"path": path.format(outside=outside), "content": "mine"}}
+    (content,) = results(files, "workspace-edit", call)
+    assert content.startswith("Error: ")
+    assert [entry.name for entry in outside.iterdir()] == ["victim.txt"]
+    assert (outside / "victim.txt").read_text() == SECRET
+    assert not list((workspace / ".git").iterdir())
+
+
+@pytest.mark.parametrize("mode", ["readonly", "workspace-edit", "full-access"])
+def test_the_home_of_cass_is_closed_to_tools_in_every_mode(mode: str, files: Files) -> None:
+    (content,) = results(files, mode, {"name": "read", "arguments": {"path": str(files.chat)}})
+    assert content.startswith("Error: ")
+
+
+@pytest.mark.parametrize("name", ["dance", "functions.read", "", "shell; rm", "\x1b[2J", "r" * 5000])
+def test_an_unknown_tool_is_named_and_the_model_goes_on(name: str, files: Files) -> None:
+    (content,) = results(files, "full-access", {"name": name, "arguments": {}})
+    assert content.startswith("Error: unknown tool '")
+
+
+def test_arguments_that_are_no_json_are_an_error_the_model_reads(files: Files) -> None:
+    (content,) = results(files, "readonly", {"name": "read", "arguments": '{"path": '})
+    assert content.startswith("Error: ")
+    assert "JSON" in content
