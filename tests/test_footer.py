@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
-from cass.composer.footer import columns, help_line, queue_lines, status_line
+from cass.composer.footer import Surroundings, columns, help_line, queue_lines, status_line, tokens
 from cass.composer.standing import Standing
 
 CHAT = "2026-06-20-143012-a8f3"
@@ -15,14 +17,14 @@ STANDING = Standing(
 )
 
 
-def line(standing=STANDING, *, width=200, state="", queued=2, elapsed_s=12.3):
-    more = {"chat_id": CHAT, "home": "/home/ann", "queued": queued, "elapsed_s": elapsed_s}
-    return "".join(text for _, text in status_line(standing, state=state, width=width, **more))
+def line(standing=STANDING, *, width=200, state="", queued=2, elapsed_s=12.3, branch="main"):
+    around = Surroundings(CHAT, state, elapsed_s, queued, branch, "/home/ann")
+    return "".join(text for _, text in status_line(standing, around, width))
 
 
 def test_the_status_line_says_it_all_where_there_is_room():
     assert line() == (
-        "workspace-edit · qwen3p7-plus · thinking 12 s · 20% context · 2 waiting · ~/project"
+        "workspace-edit · qwen3p7-plus · thinking 12 s · 20% context (25.6k of 128k) · 2 waiting · ~/project (main)"
         " · cass 2026-06-20-143012-a8f3"
     )
 
@@ -52,6 +54,19 @@ def test_states_are_words_with_their_time(state, elapsed_s, words):
     assert f" · {words} · " in line(Standing(mode="read-only", state=state), elapsed_s=elapsed_s)
 
 
+def test_a_limit_that_is_a_guess_is_marked():
+    assert "8% context (2.6k of assumed 32.8k)" in line(replace(STANDING, used=2_600, limit=32_768))
+
+
+def test_the_effort_stands_beside_the_model():
+    assert "qwen3p7-plus (high) ·" in line(replace(STANDING, effort="high"))
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "0"), (999, "999"), (1000, "1k"), (25_640, "25.6k"), (1 << 20, "1M")])
+def test_tokens_are_counted_in_thousands_and_millions(count, words):
+    assert tokens(count) == words
+
+
 def test_demo_says_that_it_is_no_language_model():
     assert "demo: offline, no language model" in line(Standing(mode="read-only", provider="demo", model="demo"))
 
@@ -70,8 +85,10 @@ def test_the_help_line_gives_way_key_by_key(width):
 
 
 def test_the_queue_is_shown_up_to_three_messages():
-    assert queue_lines(["a\nb", "c"], 80)[0][1] == "waiting: a␊b\nwaiting: c"
-    assert queue_lines(list("abcde"), 80)[0][1].endswith("\n… and 2 more")
+    assert queue_lines(["a\nb", "c"], 80)[0][1] == "waiting 1: a␊b\nwaiting 2: c"
+    assert queue_lines(list("abc"), 80)[0][1].endswith("\nwaiting 3: c")
+    assert queue_lines(list("abcde"), 80)[0][1].endswith("\nwaiting 2: b\n… and 3 more")
+    assert "Up takes the newest back" in queue_lines(list("abc"), 80)[1][1]
 
 
 def test_columns_stand_under_each_other():

@@ -13,13 +13,13 @@ ORDER = """
     ignore walk names query search inbox presence catalogue tail chat decisions known instructions config
     prompt context blocks markdown commands
     providers.sse providers.failures providers.openai_compatible providers.demo providers.http providers
-    tools.paths tools.arguments tools.child tools.tool
+    tools.paths tools.arguments tools.child tools.diff tools.tool
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     agent opening session
     status worker send exchange listing verdict
     viewer.prose viewer.look viewer.calls viewer.render viewer.page viewer.surface viewer.watch viewer.view viewer
     composer.history composer.draft composer.standing composer.question composer.frames composer.foreground
-    composer.panes composer.transcript composer.seat composer.footer composer.slash composer.completion composer.keys
+    composer.branch composer.panes composer.transcript composer.seat composer.footer composer.slash composer.completion composer.keys
     composer.console composer.errands composer.asking composer.keyboard composer.compose composer
     launch program subcommands cli
 """.split()

@@ -294,7 +294,7 @@ def test_no_content_of_a_chat_makes_the_page_fail(found: list[bytes], width: int
 
 def test_arguments_that_are_nested_too_deeply_are_said_to_be() -> None:
     deep: Any = {}
-    for _ in range(3000):
+    for _ in range(20_000):
         deep = {"a": deep}
     asked = Assistant(id="of", content="", created_at=AT, tool_calls=(ToolCall("x", "other", {"deep": deep}),))
     assert "nested too deeply" in "\n".join(taken([asked, ended()], Look(width=60, full=True)))
