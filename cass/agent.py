@@ -373,7 +373,7 @@ async def _run(
                     yield ToolOutput(tool_call_id=call.id, text=piece)
                 else:
                     desk.place.seen.update(piece.seen)
-                    yield _result(call, piece.content, ok=piece.ok, seen=piece.seen)
+                    yield _result(call, piece.content, ok=piece.ok, seen=piece.seen, diff=piece.diff)
     except ToolError:
         raise
     except Exception as e:  # a bug in a tool: its traceback goes to the log, the model and the person hear of it
@@ -382,11 +382,19 @@ async def _run(
     state.output.clear()
 
 
-def _result(call: ToolCall, content: str, *, ok: bool = False, seen: dict[str, str] | None = None) -> ToolResult:
+def _result(
+    call: ToolCall, content: str, *, ok: bool = False, seen: dict[str, str] | None = None, diff: str | None = None
+) -> ToolResult:
     if len(content) > RESULT_LIMIT:
         content = f"{content[:RESULT_LIMIT]}\n… {len(content) - RESULT_LIMIT:,} more characters were not kept"
     return ToolResult(
-        tool_call_id=call.id, name=call.name, content=content, ok=ok, seen=seen or None, created_at=jsonl.now()
+        tool_call_id=call.id,
+        name=call.name,
+        content=content,
+        ok=ok,
+        seen=seen or None,
+        diff=diff,
+        created_at=jsonl.now(),
     )
 
 

@@ -151,6 +151,8 @@ class ToolResult(_Value):
     created_at: str
     seen: dict[str, str] | None = None
     """Files whose content the model now knows: absolute path to SHA-256 of the bytes."""
+    diff: str | None = None
+    """What the call changed in a text file, in the unified format, 64 KiB at most; for people, not for the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cass import catalogue, commands, listing, send
+from cass import catalogue, commands, listing
 from cass.home import Files, Home
 from cass.program import CHAT, Program, find, here, say
 
@@ -79,6 +79,8 @@ def _wait(ctx: click.Context, chat: str, timeout: float | None) -> None:
 @_subcommand("cancel")
 @CHAT
 def _cancel(chat: str) -> None:
+    from cass import send
+
     send.command(find(chat), {"type": "cancel"})
 
 
@@ -86,6 +88,8 @@ def _cancel(chat: str) -> None:
 @CHAT
 @click.option("--timeout", type=click.FloatRange(0), default=10, metavar="SECONDS", help="How long to wait for it.")
 def _stop(chat: str, timeout: float) -> None:
+    from cass import send
+
     send.stop(find(chat), timeout)
 
 

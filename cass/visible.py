@@ -2,7 +2,7 @@
 
 import re
 
-_UNSEEN = re.compile(
+_UNSEEN = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, DEL, C1
     "\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # bidi, line ends, of no width
     "\ud800-\udfff\U000e0000-\U000e007f]"  # half characters, tags
@@ -15,7 +15,9 @@ def safe(text: str) -> str:
     Tabs and newlines stay, ``\\r\\n`` is a newline. A C1 control is shown as the two characters it stands for
     (ECMA-48, 5.3).
     """
-    return _UNSEEN.sub(_shown, text.replace("\r\n", "\n"))
+    if text.isprintable():  # most lines are, and then the pattern need not even be compiled
+        return text
+    return re.sub(_UNSEEN, _shown, text.replace("\r\n", "\n"))
 
 
 def safe_line(text: str) -> str:

@@ -19,8 +19,8 @@ ORDER = """
     status worker send exchange listing verdict
     viewer.prose viewer.look viewer.calls viewer.render viewer.page viewer.surface viewer.watch viewer.view viewer
     composer.history composer.draft composer.standing composer.question composer.frames composer.foreground
-    composer.branch composer.panes composer.transcript composer.seat composer.footer composer.slash composer.completion composer.keys
-    composer.console composer.errands composer.asking composer.keyboard composer.compose composer
+    composer.branch composer.panes composer.transcript composer.seat composer.footer composer.slash composer.completion
+    composer.keys composer.console composer.errands composer.asking composer.keyboard composer.compose composer
     launch program subcommands cli
 """.split()
 

@@ -23,9 +23,11 @@ from cass import commands
 from cass.access import Mode
 from cass.composer import footer, history, keys
 from cass.composer.asking import Asking
+from cass.composer.branch import branch
 from cass.composer.console import Console
 from cass.composer.draft import Draft
 from cass.composer.errands import Errands
+from cass.composer.footer import Surroundings
 from cass.composer.keyboard import Keyboard
 from cass.composer.question import Fragments
 from cass.composer.seat import Seat
@@ -89,6 +91,7 @@ class Composer:
         self._draft = Draft(files)
         self._notice: Fragments = []
         self._hint = ("", 0.0)
+        self._branch = ""
         self._is_starting = True
         self._workers_started = 0
         self._jobs: set[asyncio.Task[None]] = set()
@@ -147,6 +150,7 @@ class Composer:
             self._look()
             if time.monotonic() - saved_at > DRAFT_EVERY_S:
                 self._save_draft()
+                self._branch = branch(self.cwd())
                 saved_at = time.monotonic()
             is_near = self.seat.is_busy or self._is_starting or self.asking.question
             await asyncio.sleep(LOOK_BUSY_S if is_near else LOOK_IDLE_S)
@@ -166,7 +170,7 @@ class Composer:
 
     def _draw_if_changed(self) -> None:
         seat, question = self.seat, self.asking.question
-        drawn = (seat.standing, seat.is_running, self._is_starting, tuple(seat.queue), str(self._notice))
+        drawn = (seat.standing, seat.is_running, self._is_starting, tuple(seat.queue), str(self._notice), self._branch)
         asked = (str(question), self.asking.takes_answers())
         drawn_now = (drawn, asked, self._hinted(), int(self._elapsed()) if seat.is_busy else 0)
         if drawn_now != self._drawn:
@@ -271,15 +275,10 @@ class Composer:
     def status(self, width: int) -> Fragments:
         seat = self.seat
         state = "" if seat.is_running else "starting" if self._is_starting else "no worker"
-        return footer.status_line(
-            seat.standing,
-            state=state,
-            chat_id=seat.files.chat_id,
-            queued=len(seat.queue),
-            elapsed_s=self._elapsed(),
-            home=os.path.expanduser("~"),
-            width=width,
+        around = Surroundings(
+            seat.files.chat_id, state, self._elapsed(), len(seat.queue), self._branch, os.path.expanduser("~")
         )
+        return footer.status_line(seat.standing, around, width)
 
     def help(self, width: int, room: bool) -> Fragments:
         if hint := self._hinted():

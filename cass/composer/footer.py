@@ -10,9 +10,13 @@ from dataclasses import dataclass, replace
 from cass.commands import HELP_LINE
 from cass.composer.question import Fragments
 from cass.composer.standing import IDLE, Standing
+from cass.known import ASSUMED_CONTEXT, CONTEXTS
 from cass.visible import safe_line
 
 GAP = " · "
+NEARLY_FULL = 0.9
+QUEUE_CHARACTERS = 1_000
+"""Of a waiting message, which may be a paste of megabytes, no line shows more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +31,36 @@ class Part:
     """The lowest gives way first; 9 never does."""
 
 
-def status_line(
-    standing: Standing, *, state: str, chat_id: str, queued: int, elapsed_s: float, home: str, width: int
-) -> Fragments:
-    """One line about the chat. `state` overrides the worker's own word (``starting``, ``no worker``); "" does not."""
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the status line says besides the standing of the chat."""
+
+    chat_id: str
+    state: str = ""
+    """Overrides the worker's own word: ``starting``, ``no worker``."""
+    elapsed_s: float = 0
+    queued: int = 0
+    branch: str = ""
+    home: str = ""
+    """The person's home directory, which is written ``~``."""
+
+
+def status_line(standing: Standing, around: Surroundings, width: int) -> Fragments:
+    """One line about the chat."""
     parts = [
         Part(f"class:{standing.mode or 'dim'}", standing.mode or "…"),
         Part("", _model(standing), _short_model(standing), 4),
-        Part(*_state(standing, state, elapsed_s)),
+        Part(*_state(standing, around.state, around.elapsed_s)),
     ]
     if standing.used is not None and standing.limit:
-        parts.append(Part("", f"{standing.used / standing.limit:.0%} context", "", 5))
-    if queued:
-        parts.append(Part("class:waiting", f"{queued} waiting", "", 6))
+        parts.append(_context(standing, standing.used, standing.limit))
+    if around.queued:
+        parts.append(Part("class:waiting", f"{around.queued} waiting", "", 6))
     if standing.cwd:
-        parts.append(Part("class:dim", safe_line(_tilde(standing.cwd, home)), "", 1))
-    parts.append(Part("class:dim", f"cass {chat_id}", chat_id.rpartition("-")[2], 2))
+        place = safe_line(_tilde(standing.cwd, around.home))
+        where = f"{place} ({safe_line(around.branch)})" if around.branch else place
+        parts.append(Part("class:dim", where, os.path.basename(place), 1))
+    parts.append(Part("class:dim", f"cass {around.chat_id}", around.chat_id.rpartition("-")[2], 2))
     return _joined(fit(parts, width))
 
 
@@ -57,7 +75,7 @@ def fit(parts: Sequence[Part], width: int) -> list[Part]:
         place = parts.index(giver)
         if giver.short and giver.text != giver.short:
             # Its short form gives way only after most that is still long: a chat is called by the end of its id.
-            parts[place] = replace(giver, text=giver.short, short="", weight=giver.weight + 4)
+            parts[place] = replace(giver, text=giver.short, short="", weight=min(giver.weight + 4, 8))
         else:
             del parts[place]
     return parts
@@ -74,11 +92,12 @@ def help_line(width: int, room: bool) -> Fragments:
 
 
 def queue_lines(waiting: Sequence[str], width: int, most: int = 3) -> Fragments:
-    """The waiting messages, one line each, oldest first; beyond `most` their number."""
-    lines = [cut(f"waiting: {safe_line(text)}", width) for text in waiting[:most]]
-    if len(waiting) > most:
-        lines.append(f"… and {len(waiting) - most} more")
-    return [("class:waiting", "\n".join(lines))]
+    """The waiting messages, one line each, oldest first, `most` lines at most; then how to take one back."""
+    shown = waiting if len(waiting) <= most else waiting[: most - 1]
+    lines = [cut(f"waiting {n}: {safe_line(text[:QUEUE_CHARACTERS])}", width) for n, text in enumerate(shown, 1)]
+    if len(shown) < len(waiting):
+        lines.append(f"… and {len(waiting) - len(shown)} more")
+    return [("class:waiting", "\n".join(lines)), ("class:dim", cut("\nUp takes the newest back, /queue any", width))]
 
 
 def columns(rows: Sequence[tuple[str, str]]) -> str:
@@ -98,14 +117,31 @@ def _state(standing: Standing, override: str, elapsed_s: float) -> tuple[str, st
     return "class:ask" if standing.state == "awaiting-approval" else "class:busy", words + seconds + detail
 
 
+def _context(standing: Standing, used: int, limit: int) -> Part:
+    """How full the context is; a limit that is a guess, because nothing is known of the model, is said to be one."""
+    share = f"{used / limit:.0%} context"
+    is_assumed = limit == ASSUMED_CONTEXT and standing.model not in CONTEXTS
+    of = f"of {'assumed ' if is_assumed else ''}{tokens(limit)}"
+    return Part("class:warning" if used > limit * NEARLY_FULL else "", f"{share} ({tokens(used)} {of})", share, 5)
+
+
+def tokens(count: int) -> str:
+    """``950``, ``25.6k``, ``1.2M``."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= size:
+            return f"{count / size:.1f}".removesuffix(".0") + unit
+    return str(count)
+
+
 def _model(standing: Standing) -> str:
     if standing.provider == "demo":
         return "demo: offline, no language model"
-    return safe_line(standing.model.rpartition("/")[2] or "…")
+    name = safe_line(standing.model.rpartition("/")[2] or "…")
+    return f"{name} ({safe_line(standing.effort)})" if standing.effort else name
 
 
 def _short_model(standing: Standing) -> str:
-    name = "demo" if standing.provider == "demo" else _model(standing)
+    name = "demo" if standing.provider == "demo" else safe_line(standing.model.rpartition("/")[2] or "…")
     return cut(name, 16)
 
 

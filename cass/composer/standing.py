@@ -5,7 +5,7 @@ Records of the chat and of its live file may be stepped through in any order bet
 
 from dataclasses import dataclass, replace
 
-from cass.records import Approval, ApprovalRequest, Assistant, Meta, Record, Status, TurnEnd, Usage
+from cass.records import Approval, ApprovalRequest, Assistant, Meta, Record, Status, TurnEnd, Usage, User
 
 IDLE = "idle"
 
@@ -27,6 +27,8 @@ class Standing:
     """Approvals that wait for an answer, oldest first."""
     answered: frozenset[str] = frozenset()
     """Ids of requests that were answered in the turn that runs."""
+    effort: str = ""
+    """How much the model reasons, as the last message had it; "" for the model's own way."""
     answer: str = ""
     """The model's last text."""
     usage: Usage | None = None
@@ -49,6 +51,8 @@ def step(standing: Standing, record: Record) -> Standing:
             return replace(standing, pending=pending, answered=standing.answered | {id})
         case Assistant(content=content, stop=stop) if content and stop != "error":
             return replace(standing, answer=content)
+        case User(effort=effort):
+            return replace(standing, effort=effort or "")
         case TurnEnd(usage=usage):
             return replace(standing, usage=usage or standing.usage)
         case Meta(provider=provider, model=model, cwd=cwd):

@@ -16,6 +16,7 @@ from typing import Any
 from cass.access import Action
 from cass.errors import ToolError
 from cass.tools.arguments import Given
+from cass.tools.diff import unified
 from cass.tools.paths import Place, open_file, reach, read_all, shown
 from cass.tools.tool import Arguments, Outcome, Tool
 from cass.tools.write import digest, replace
@@ -101,7 +102,8 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
         note += "; it had also changed otherwise since it was read in this chat"
     # What the model has not seen stays unseen: a later write must not go over it.
     known = path in place.seen and not stale
-    yield Outcome(_summary(path, edits, changes, place) + note, seen={path: digest(new)} if known else {})
+    summary = _summary(path, edits, changes, place) + note
+    yield Outcome(summary, seen={path: digest(new)} if known else {}, diff=unified(data, changed))
 
 
 def _summary(path: str, edits: list[Edit], changes: list[Change], place: Place) -> str:

@@ -23,6 +23,8 @@ class Outcome:
     ok: bool = True
     seen: dict[str, str] = field(default_factory=dict)
     """Files whose content the model now knows: absolute path to SHA-256 of the bytes."""
+    diff: str | None = None
+    """What it changed in a text file, in the unified format; for people, never sent to the model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator
 from cass.access import Action
 from cass.errors import ToolError
 from cass.tools.arguments import Given
+from cass.tools.diff import unified
 from cass.tools.paths import Place, failure, not_a_file, open_file, reach, read_all, shown
 from cass.tools.tool import Arguments, Outcome, Tool
 from cass.walk import DIRECTORY, descend
@@ -48,7 +49,7 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
         note = replace(path, content, place)
         what = "new file" if old is None else f"replaced {len(old):,} bytes"
         text = f"Wrote {len(content):,} bytes to {shown(path, place)} ({what}){note}"
-    yield Outcome(text, seen={path: digest(content)})
+    yield Outcome(text, seen={path: digest(content)}, diff=unified(old or b"", content))
 
 
 def _current(path: str, place: Place) -> bytes | None:

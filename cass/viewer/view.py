@@ -63,6 +63,10 @@ class Options:
     """``auto``, ``always`` or ``never``."""
     short_characters: int = SHORT_CHARACTERS
     """How much of a result the short view shows."""
+    after: str | None = None
+    """With `frames`: go on where a viewer before this one ended (``--after AT``). Each frame with ``print`` has ``at``
+    too, a word that tells how far the screen is with it; whoever starts a viewer again gives the last one it has got.
+    Nothing is then shown twice or left out, an answer that is half shown included."""
 
 
 def run(files: Files, options: Options) -> int:

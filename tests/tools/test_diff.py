@@ -19,6 +19,7 @@ def patched(old: bytes, diff: str) -> bytes:
     lines = old.decode().split("\n")
     old_lines = [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
     made: list[str] = []
+    last = ""
     at = 0
     for line in diff.split("\n")[:-1]:
         mark, text = line[:1], line[1:] + "\n"
