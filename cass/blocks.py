@@ -43,7 +43,7 @@ class Call:
     request: ApprovalRequest | None = None
     """Set while the call waits for the person."""
     started_at: str | None = None
-    """When it began to run; set while it runs."""
+    """When it began to run; None while it does not, and where nobody can say when it did."""
     output: str = ""
     """What it has written so far; set while it runs."""
 
@@ -124,6 +124,8 @@ class Fold:
         self._calls: list[Call] = []
         """Calls not yet emitted, in order, all of one message."""
         self._called_at = ""
+        self._free_at = ""
+        """When the last thing happened that the next call had to wait for: calls run one after the other."""
         self._texts: dict[str, _Text] = {}
         self._runs: dict[str, _Run] = {}
         self._results: dict[str, str] = {}
@@ -147,7 +149,7 @@ class Fold:
                 self._texts.pop(record.id, None)
                 blocks = [*self._flush(), record]
                 self._calls = [Call(call=call) for call in record.tool_calls]
-                self._called_at = record.created_at
+                self._called_at = self._free_at = record.created_at
                 return blocks
             case Approval():
                 return self._approval(record)
@@ -183,6 +185,7 @@ class Fold:
 
     def _approval(self, approval: Approval) -> list[Block]:
         self._asked.pop(approval.request_id, None)
+        self._free_at = approval.created_at
         for i, call in enumerate(self._calls):
             if call.call.id == approval.tool_call_id and call.result is None:
                 self._calls[i] = replace(call, approval=approval)
@@ -192,9 +195,10 @@ class Fold:
     def _result(self, result: ToolResult) -> list[Block]:
         """Put `result` under its call. Ids may repeat, so it belongs to the first call of that id which has none."""
         self._results[result.tool_call_id] = max(result.created_at, self._results.get(result.tool_call_id, ""))
+        began, self._free_at = self._free_at, result.created_at
         for i, call in enumerate(self._calls):
             if call.call.id == result.tool_call_id and call.result is None:
-                self._calls[i] = replace(call, result=result)
+                self._calls[i] = replace(call, result=result, started_at=began or None)
                 return self._finished()
         return [Call(call=ToolCall(result.tool_call_id, result.name), result=result)]
 

@@ -21,17 +21,29 @@ def as_json(found: Sequence[Summary]) -> str:
 
 
 def table(found: Sequence[Summary], home: Home, *, cwd_shown: bool) -> str:
-    """One chat a line: id, whether a worker runs, age, creation, model, first message; its directory where asked."""
+    """One chat a line: id, creation, whether a worker runs, age, model, first message; its directory where asked."""
     width = _columns()
     now = time.time()
     lines = []
     for summary in found:
         running = "running" if presence.is_running(home.files(summary.chat_id)) else ""
-        model = summary.model.rpartition("/")[2]
-        left = f"{summary.chat_id}  {running:7}  {_age(summary.changed_at, now):>4}  {model[:20]:20}  "
+        age = _age(summary.changed_at, now)
+        left = f"{summary.chat_id}  {_day(summary.created_at)}  {running:7}  {age:>4}  {_model(summary.model):20}  "
         text = f"{summary.cwd}  {summary.title}" if cwd_shown else summary.title or "(no message yet)"
         lines.append((left + safe_line(text))[: max(width, 40)].rstrip())
     return "\n".join(lines)
+
+
+def _model(name: str) -> str:
+    return safe_line(name.rpartition("/")[2])[:20]
+
+
+def _day(at: str) -> str:
+    """``Jun 20 14:30``, local time, of an UTC time stamp."""
+    try:
+        return datetime.fromisoformat(at).astimezone().strftime("%b %d %H:%M")
+    except ValueError:
+        return "?".ljust(12)
 
 
 def _columns() -> int:

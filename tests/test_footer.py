@@ -55,7 +55,7 @@ def test_states_are_words_with_their_time(state, elapsed_s, words):
 
 
 def test_a_limit_that_is_a_guess_is_marked():
-    assert "8% context (2.6k of assumed 32.8k)" in line(replace(STANDING, used=2_600, limit=32_768))
+    assert "8% context (2.6k of assumed 32.8k)" in line(replace(STANDING, model="mystery", used=2_600, limit=32_768))
 
 
 def test_the_effort_stands_beside_the_model():

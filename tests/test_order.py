@@ -17,7 +17,7 @@ ORDER = """
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     agent opening session
     status worker send exchange listing verdict
-    viewer.prose viewer.look viewer.calls viewer.render viewer.page viewer.surface viewer.watch viewer.view viewer
+    viewer.prose viewer.look viewer.changes viewer.calls viewer.render viewer.page viewer.surface viewer.watch viewer.view viewer
     composer.history composer.draft composer.standing composer.question composer.frames composer.foreground
     composer.branch composer.panes composer.transcript composer.seat composer.footer composer.slash composer.completion
     composer.keys composer.console composer.errands composer.asking composer.keyboard composer.compose composer
@@ -33,7 +33,7 @@ OUTSIDERS = {
     "markdown_it": {"markdown", "viewer.prose"},
     "prompt_toolkit": {"composer.compose", "composer.console", "composer.keyboard", "composer.keys"},
     "pygments": {"viewer.prose"},
-    "rich": {f"viewer.{name}" for name in ("calls", "look", "page", "prose", "render", "surface")},
+    "rich": {f"viewer.{name}" for name in ("calls", "changes", "look", "page", "prose", "render", "surface")},
     "watchfiles": {"viewer.watch"},
 }
 """The heavy packages, and who may import each at all."""

@@ -3,9 +3,20 @@
 ● read src/app.py 35-60
   │    35  def main() -> None:
   ╰ ok · … 25 more lines (Ctrl-O)
+
+● edit src/app.py (1 edit)
+  │ 36 -    run()
+  │ 36 +    sys.exit(run())
+  ╰ ok · +1 -1 · Applied 1 edit to src/app.py
+
+● shell make test
+  │ … 212 more lines (Ctrl-O)
+  │ 3 failed, 109 passed
+  ╰ failed · exit status 2 · 12 s
 """
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,12 +24,32 @@ from rich.text import Text
 
 from cass.blocks import Call, as_json, headline
 from cass.records import Approval, ToolResult
-from cass.viewer import prose
-from cass.viewer.look import BAD, BOLD, DIM, GOOD, SHORT_LINES, WARN, Look, cut, elapsed, folded, many, wrapped
+from cass.viewer import changes, prose
+from cass.viewer.look import (
+    BAD,
+    BOLD,
+    DIM,
+    GOOD,
+    SHORT_LINES,
+    WARN,
+    Look,
+    cut,
+    duration,
+    elapsed,
+    ends,
+    epoch,
+    folded,
+    many,
+    wrapped,
+)
 from cass.visible import safe, safe_line
 
 LAST_OUTPUT = 6
 """Lines of a running call's output."""
+
+_NO_OUTPUT = "(no output)"
+_ENDINGS = re.compile(r"exit status \d+|killed by .+|timed out after .+|cancelled .+")
+"""First line of the result of a command that ran and failed."""
 
 _BAR = Text("  │ ", DIM)
 _FOOT = Text("  ╰ ", DIM)
@@ -30,15 +61,13 @@ def finished(block: Call, look: Look) -> list[Text]:
     made = _head(block, look)
     if look.full:
         made += _barred(_json_lines(block), look)
-    if block.call.name == "edit":
-        changes, said = _short(_changes(block.call.arguments), look)
-        made += changes + (_barred([Text(said, DIM)], look) if said else [])
+    made += _changed(block, look)
     approval = block.approval
     if approval is not None and approval.decision == "approved":
         made += [Text.assemble(_BAR, part) for part in wrapped(decision(approval), look, 4)]
     if block.result is None:
         return [*made, *_foot(Text("no result", WARN), look)]
-    return made + _result(block.result, approval, look)
+    return made + _result(block, block.result, look)
 
 
 def _head(block: Call, look: Look) -> list[Text]:
@@ -49,25 +78,45 @@ def _head(block: Call, look: Look) -> list[Text]:
     name = Text.assemble((safe_line(block.call.name), BOLD), " ")
     first, *more = headline(block.call).split("\n")
     shown, said = [Text(first), *map(Text, more)], ""
-    if block.request is None:  # what is to be approved is never cut
+    if block.request is None or look.is_framed:  # what is to be approved is never cut where it is asked
         shown, said = cut(shown, SHORT_LINES, look.short_characters, look)
     shown = [name + shown[0], *shown[1:], *([Text(said, DIM)] if said else [])]
     made = [part for line in shown for part in folded(line, look, 4)]
     return prose.indent(made, _UNDER, first=Text("● ", style))
 
 
-def _result(result: ToolResult, approval: Approval | None, look: Look) -> list[Text]:
-    if approval is not None and approval.decision == "denied":
-        return _foot(decision(approval), look)
+def _result(block: Call, result: ToolResult, look: Look) -> list[Text]:
+    if block.approval is not None and block.approval.decision == "denied":
+        return _foot(decision(block.approval), look)
     content = safe(result.content).strip("\n")
-    state = ("ok", GOOD) if result.ok else ("failed", BAD)
+    state = [("ok", GOOD) if result.ok else ("failed", BAD)]
     if not result.ok:
         content = content.removeprefix("Error: ")
+    if result.diff:
+        state.append((f" · {changes.counts(result.diff)}", DIM))
+    if result.name == "shell":
+        ending, content = _ending(block, result, content)
+        state.append((ending, DIM if result.ok else BAD))
     body = content.split("\n") if content else []
     if len(body) <= 1 and len(content) < 200:
-        return _foot(Text.assemble(state, f" · {content}" if content else ""), look)
-    made, hidden = _short([Text(line) for line in body], look)
-    return made + _foot(Text.assemble(state, (f" · {hidden}" if hidden else "", DIM)), look)
+        return _foot(Text.assemble(*state, f" · {content}" if content else ""), look)
+    if result.name == "shell":
+        made, hidden = _barred(ends([Text(line) for line in body], look), look), ""
+    else:
+        made, hidden = _short([Text(line) for line in body], look)
+    return made + _foot(Text.assemble(*state, (f" · {hidden}" if hidden else "", DIM)), look)
+
+
+def _ending(block: Call, result: ToolResult, content: str) -> tuple[str, str]:
+    """How a command ended and how long it took, and its output alone."""
+    said, _, output = content.partition("\n")
+    if result.ok:
+        said, output = "exit status 0", "" if content == _NO_OUTPUT else content
+    elif not _ENDINGS.fullmatch(said):  # it did not run, or nobody knows how it ended
+        return "", content
+    began, ended = epoch(block.started_at), epoch(result.created_at)
+    took = f" · {duration(round(ended - began, 1))}" if began and ended and ended >= began else ""
+    return f" · {said}{took}", output
 
 
 def _short(body: Sequence[Text], look: Look) -> tuple[list[Text], str]:
@@ -101,7 +150,17 @@ def _json_lines(block: Call) -> list[Text]:
     return prose.highlight(as_json(block.call.arguments, indent=2), "json")
 
 
-def _changes(arguments: Mapping[str, Any]) -> list[Text]:
+def _changed(block: Call, look: Look) -> list[Text]:
+    """What a call changed in a file; where only its arguments tell, what an edit means to change."""
+    if block.result is not None and block.result.diff:
+        return [Text.assemble(_BAR, line) for line in changes.lines(block.result.diff, look, 4)]
+    if block.call.name != "edit":
+        return []
+    made, said = _short(_meant(block.call.arguments), look)
+    return made + (_barred([Text(said, DIM)], look) if said else [])
+
+
+def _meant(arguments: Mapping[str, Any]) -> list[Text]:
     """What an edit takes away and puts in its place; nothing for arguments that the tool would refuse."""
     edits = arguments.get("edits")
     made: list[Text] = []
@@ -119,7 +178,10 @@ def _changes(arguments: Mapping[str, Any]) -> list[Text]:
 def running(block: Call, look: Look, at: float) -> list[Text]:
     """A call that waits for the person, or runs."""
     made = _head(block, look)
+    if block.request is not None and look.is_framed:
+        return [*made, *_foot(Text("waits for your answer", WARN), look)]
     if block.request is not None:
+        made += _changed(block, look)
         asked = Text(f"waits for approval: {safe_line(block.request.reason)}", WARN)
         if not block.request.sandboxed and block.call.name == "shell":
             asked.append("\nnot sandboxed: this command can do anything you can", WARN)

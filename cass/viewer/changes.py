@@ -1,13 +1,13 @@
 """Changes to a file as lines: a unified diff with the number that each line has, or had.
 
-     8  context
-     9 -what was there
-     9 +what is there now
-       ⋮
+8  context
+9 -what was there
+9 +what is there now
+  ⋮
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.text import Text
 
@@ -53,12 +53,3 @@ def _rows(diff: str) -> Iterator[tuple[str, Text]]:
             yield str(old if mark == "-" else new), Text(line, _STYLES.get(mark, DIM))
             old += mark != "+"
             new += mark != "-"
-
-
-def of_edits(edits: Sequence[tuple[str, str]]) -> str:
-    """What edits take away and put in their place, as far as they say it themselves: no hunk, no numbers."""
-    return "".join(_marked("-", old) + _marked("+", new) for old, new in edits)
-
-
-def _marked(mark: str, text: str) -> str:
-    return "".join(f"{mark}{line}\n" for line in text.splitlines())

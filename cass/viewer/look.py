@@ -16,6 +16,8 @@ from cass.viewer import prose
 SHORT_LINES = 12
 SHORT_CHARACTERS = 2_000
 """Of a result, or of arguments, in the short view."""
+HEAD_LINES = 4
+"""Of these, so many are the first ones where the last ones matter more."""
 
 DIM = prose.DIM
 BOLD = prose.BOLD
@@ -40,6 +42,8 @@ class Look:
     plain: bool = False
     """Markdown as its source, nothing wrapped."""
     short_characters: int = SHORT_CHARACTERS
+    is_framed: bool = False
+    """Within a composer, which says itself what the worker does and what it asks."""
 
 
 def look_for(environ: Mapping[str, str], is_terminal: bool, color: str = "auto") -> Look:
@@ -100,6 +104,33 @@ def cut(body: Sequence[Text], most: int, characters: int, look: Look) -> tuple[l
     return shown, more(missing, "character") if missing else ""
 
 
+def ends(body: Sequence[Text], look: Look) -> list[Text]:
+    """The first few and the last lines of `body`, and between them what to say of the rest."""
+    room = look.short_characters
+    if look.full or (len(body) <= SHORT_LINES and sum(map(len, body)) <= room):
+        return list(body)
+    head = _fitting(body[:HEAD_LINES], room // 3)
+    tail = _fitting(body[: len(head) - 1 : -1] if head else body[::-1], room - sum(map(len, head)))
+    tail = tail[: SHORT_LINES - len(head)][::-1]
+    hidden = len(body) - len(head) - len(tail)
+    if tail:
+        return [*head, Text(more(hidden, "line"), DIM), *tail]
+    last = body[-1]  # too long by itself
+    said = [Text(more(hidden - 1, "line"), DIM)] if hidden > 1 else []
+    return [*head, *said, Text(more(len(last) - room, "character"), DIM), last[-room:]]
+
+
+def _fitting(body: Iterable[Text], characters: int) -> list[Text]:
+    """The first lines of `body` that have whole room within so many characters."""
+    fitting: list[Text] = []
+    for line in body:
+        characters -= len(line)
+        if characters < 0:
+            break
+        fitting.append(line)
+    return fitting
+
+
 def more(number: int, noun: str) -> str:
     return f"… {many(number, f'more {noun}')} (Ctrl-O)"
 
@@ -110,10 +141,22 @@ def many(number: int, noun: str) -> str:
 
 def elapsed(since: str | None, at: float) -> str:
     """`` · 12 s`` since a record's time; nothing for the first second, or where the time cannot be read."""
+    began = epoch(since)
+    return "" if began is None or at - began < 1 else f" · {duration(int(at - began))}"
+
+
+def epoch(time: str | None) -> float | None:
+    """A record's time in epoch seconds; None where it cannot be read."""
     try:
-        seconds = int(at - datetime.fromisoformat(since or "").timestamp())
+        return datetime.fromisoformat(time or "").timestamp()
     except (ValueError, OverflowError):
-        return ""
-    if seconds < 1:
-        return ""
-    return f" · {seconds} s" if seconds < 60 else f" · {seconds // 60} min {seconds % 60} s"
+        return None
+
+
+def duration(seconds: float) -> str:
+    if seconds < 10 and seconds != int(seconds):
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, seconds = divmod(int(seconds), 60)
+    return f"{minutes} min {seconds} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

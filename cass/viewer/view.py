@@ -106,6 +106,7 @@ def _look(options: Options, is_terminal: bool) -> Look:
         full=options.full,
         reasoning=options.reasoning,
         short_characters=options.short_characters,
+        is_framed=options.frames,
     )
 
 

@@ -1,6 +1,7 @@
 """The composer on real terminals, with a real worker: approvals, other programs, streams, several composers."""
 
 import os
+import re
 import shlex
 import time
 from collections.abc import Iterator
@@ -151,7 +152,7 @@ def test_ctrl_r_finds_what_was_typed_in_another_chat(tmp_path, home, workspace):
         say(tmux, "/new")
         wait_for(lambda: len(catalogue.ids(home)) == 2)
         (chat_id,) = set(catalogue.ids(home)) - {first.chat_id}
-        tmux.until(f"idle · cass {chat_id}")
+        tmux.until(lambda: re.search(rf"· idle · .*{chat_id[-4:]}$", tmux.screen(), re.MULTILINE))
         tmux.press("C-r")
         tmux.type("needle")
         tmux.until(lambda: tmux.screen().count("❯ find the needle") == 2)
