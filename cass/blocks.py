@@ -76,6 +76,10 @@ class Now:
     answer: Answer | None = None
     call: Call | None = None
     status: Status | None = None
+    since: str | None = None
+    """When the turn began; None where that is not known."""
+    output: int = 0
+    """Tokens of the turn's answers so far that are whole, as the provider counted them."""
 
 
 @dataclass(slots=True)
@@ -132,6 +136,10 @@ class Fold:
         """When the last result of each call id came: what ran before it is over."""
         self._asked: dict[str, ApprovalRequest] = {}
         self._status: Status | None = None
+        self._began: str | None = None
+        """When the last turn did."""
+        self._is_in_turn = False
+        self._output = 0
         self._ended = ""
         """When the last turn known to have ended did: what was live before is over."""
 
@@ -147,6 +155,7 @@ class Fold:
                 return self._meta(record)
             case Assistant():
                 self._texts.pop(record.id, None)
+                self._output += record.usage.output if record.usage else 0
                 blocks = [*self._flush(), record]
                 self._calls = [Call(call=call) for call in record.tool_calls]
                 self._called_at = self._free_at = record.created_at
@@ -157,8 +166,13 @@ class Fold:
                 return self._result(record)
             case TurnEnd():
                 self._ended = max(self._ended, record.created_at)
+                self._is_in_turn = False
                 return [*self._flush(), record]
-            case User() | Compaction():
+            case User():
+                if not self._is_in_turn:
+                    self._is_in_turn, self._began, self._output = True, record.created_at, 0
+                return [*self._flush(), record]
+            case Compaction():
                 return [*self._flush(), record]
             case Notice():
                 return [record]
@@ -173,7 +187,7 @@ class Fold:
         answer = next((text.answer(of) for of, text in reversed(self._texts.items()) if self._holds(text.since)), None)
         call = next((self._running(call) for call in self._calls if call.result is None), None)
         status = self._status if self._status is not None and self._holds(self._status.created_at) else None
-        return Now(answer, call, status)
+        return Now(answer, call, status, self._began if self._is_in_turn else None, self._output)
 
     # ---- facts
 

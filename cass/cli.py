@@ -37,6 +37,13 @@ class _Cass(Programs):
 
         return subcommands.SUBCOMMANDS.get(cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None and " " in args[0]:
+            raise UsageError(f"no command {args[0]!r}; to ask it: cass -p TEXT")
+        return super().resolve_command(ctx, args)
+
 
 def _optional(name: str, bare: str, metavar: str, help: str, *more: str) -> Callable[[Any], Any]:
     return click.option(*more, name, is_flag=False, flag_value=bare, metavar=metavar, help=help)
@@ -61,7 +68,10 @@ def cass(ctx: click.Context, /, **given: Any) -> None:
     """Chat with a coding agent in this directory."""
     if ctx.invoked_subcommand is not None:
         return
-    if given["list_chats"] or given["resume"] == LIST:
+    is_bare = given["resume"] == LIST
+    if is_bare and not given["list_chats"] and sys.stdin.isatty() and sys.stdout.isatty():
+        ctx.exit(_resume(given))
+    elif given["list_chats"] or is_bare:
         from cass import subcommands
 
         subcommands.print_chats(given["cwd"] or here(), everything=False, as_json=False)
@@ -107,8 +117,12 @@ def _one_turn(given: dict[str, Any]) -> int:
         say(*settings.notices)
     else:
         files = catalogue.find(home, given["resume"])
-        say(*(notice.text for notice in chat.damage(chat.read(files))))
+        found = chat.read(files)
+        say(*(notice.text for notice in chat.damage(found)))
+        if not given["cwd"] and (meta := chat.meta(found)) and meta.cwd != str(here()):
+            say(f"workspace: {meta.cwd}")
         if presence.is_running(files):
+            opening.check_cwd(files, given["cwd"])
             return _exchange(files, text, ask=given["ask"], program="cass -p")
     from cass import worker
 
@@ -142,6 +156,25 @@ def _interactive(given: dict[str, Any]) -> int:
     return launch.run(
         _home(), options(given), _compose, resume=given["resume"], cwd=given["cwd"], worker_flags=flags(given)
     )
+
+
+def _resume(given: dict[str, Any]) -> int:
+    """Have a chat of this directory picked; where there is none, say so."""
+    from cass import catalogue, launch, subcommands
+
+    cwd = given["cwd"] or here()
+    if not catalogue.summaries(_home(), cwd):
+        subcommands.print_chats(cwd, everything=False, as_json=False)
+        return 0
+    _settle()
+    flags_given = flags({**given, "cwd": None})
+    return launch.resume(_home(), options(given), _pick, cwd=cwd, worker_flags=flags_given)
+
+
+def _pick(*given: Any) -> int | None:
+    from cass.composer import picker  # heavy, as the composer is
+
+    return picker.run(*given)
 
 
 def _compose(*given: Any, **more: Any) -> int:
@@ -211,13 +244,15 @@ def cass_send(ctx: click.Context, /, chat: str, text: str | None, **given: Any) 
 @click.option("--frames", is_flag=True, help="For a composer: JSON frames on standard output.")
 @click.option("-f/-F", "--follow/--no-follow", default=None, help="Go on as the chat does; default: on a terminal.")
 @click.option("-n", "last", type=click.IntRange(0), metavar="N", help="Begin with the last N messages.")
+@click.option("--since", metavar="TIME", help="Begin there: 10m, 2h, 14:30, 2026-06-20.")
 @click.option("--full", is_flag=True, help="Results and arguments in full.")
-@click.option("--reasoning", is_flag=True, help="Show the model's reasoning.")
+@click.option("--reasoning/--no-reasoning", default=None, help="Show the model's reasoning, or one line about it.")
 @click.option("--plain", is_flag=True, help="Text without colours.")
 @click.option("--json", is_flag=True, help="The records as they are.")
 @click.option("--live", is_flag=True, help="With --json: what is only true for now, too.")
 @click.option("--width", type=click.IntRange(10), metavar="COLUMNS", help="Lay out for so many columns.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
+@click.option("--after", hidden=True, metavar="AT", help="With --frames: go on below that place.")
 @click.pass_context
 def cass_view(ctx: click.Context, /, chat: str, **given: Any) -> None:
     """Show a chat, and what it does while it does it."""

@@ -38,8 +38,9 @@ SLASH = (
     Command("/new", "start a new chat in this directory", Runs.COMPOSER),
     Command("/clear", "forget the conversation so far; the file keeps it", Runs.IN_LINE),
     Command("/compact", "replace the conversation by a summary of it", Runs.IN_LINE, "[FOCUS]"),
-    Command("/resume", "list the chats of this directory, or go to one", Runs.COMPOSER, "[CHAT]"),
-    Command("/model", "show the model, or use another from now on", Runs.IN_LINE, "[[PROVIDER] MODEL]"),
+    Command("/queue", "pick a waiting message and take it back", Runs.COMPOSER),
+    Command("/resume", "pick a chat of this directory, or go to one", Runs.COMPOSER, "[CHAT]"),
+    Command("/model", "pick a model, or use one from now on", Runs.IN_LINE, "[[PROVIDER] MODEL]"),
     Command("/effort", "set how much the model reasons", Runs.IN_LINE, "LEVEL"),
     Command("/mode", "show the access mode, or change it", Runs.AT_ONCE, "[MODE]"),
     Command("/status", "say what the worker does and what waits", Runs.COMPOSER),
@@ -61,16 +62,29 @@ SUBCOMMANDS = (
 )
 
 
+class At(StrEnum):
+    """What the keyboard is at."""
+
+    DRAFT = "draft"
+    QUESTION = "question"
+    """An approval, from a quiet keyboard; every other key still goes to the draft."""
+    PICKER = "picker"
+    """A list to choose from; what is typed filters it."""
+    TRANSCRIPT = "transcript"
+    """The scrolling page."""
+
+
 class Key(NamedTuple):
     name: str
     """As a person reads it on the keyboard."""
     does: str
-    """The composer's method."""
+    """The method of whoever has the keyboard: `Keyboard`, `Picker` or `Page` of the composer."""
     help: str
     presses: tuple[tuple[str, ...], ...]
     """Each way to press it, in prompt_toolkit's names."""
     short: str = ""
     """Its word in the help line below the input; "" keeps it out."""
+    at: At = At.DRAFT
 
 
 KEYS = (
@@ -81,6 +95,7 @@ KEYS = (
     Key("Ctrl-S", "steer", "send at once: the running turn takes it up next", (("c-s",),)),
     Key("Ctrl-O", "tool_output", "show tool output in full, or short", (("c-o",),), "tool output"),
     Key("Ctrl-T", "reasoning", "show or hide the model's reasoning", (("c-t",),)),
+    Key("Alt-T", "next_effort", "next reasoning effort: low, medium, high, off", (("escape", "t"),)),
     Key("Esc", "escape", "take waiting messages back and interrupt the turn", (("escape",),)),
     Key("Ctrl-C", "clear_or_leave", "interrupt; while idle clear, and again to leave", (("c-c",),), "clear/exit"),
     Key("Ctrl-D", "leave_if_empty", "leave, on an empty line", (("c-d",),)),
@@ -91,6 +106,29 @@ KEYS = (
     Key("Ctrl-Z", "suspend", "suspend; fg comes back", (("c-z",),)),
     Key("PageUp", "page_up", "read back in the transcript", (("pageup",),)),
     Key("PageDown", "page_down", "read on in the transcript", (("pagedown",),)),
+    Key("y", "approve", "allow it once; or give the rule that is shown", (("y",),), at=At.QUESTION),
+    Key("n", "deny", "deny it, with a reason or none", (("n",),), at=At.QUESTION),
+    Key("a", "always", "show the rule that would always allow it", (("a",),), at=At.QUESTION),
+    Key("PageUp", "question_up", "read back in what is asked, where it is long", (("pageup",),), at=At.QUESTION),
+    Key("PageDown", "question_down", "read on in what is asked", (("pagedown",),), at=At.QUESTION),
+    Key("Up", "up", "the choice above", (("up",), ("c-p",)), at=At.PICKER),
+    Key("Down", "down", "the choice below", (("down",), ("c-n",)), at=At.PICKER),
+    Key("PageUp", "page_up", "a screen of choices up", (("pageup",),), at=At.PICKER),
+    Key("PageDown", "page_down", "a screen of choices down", (("pagedown",),), at=At.PICKER),
+    Key("Enter", "take", "take it", (("enter",),), at=At.PICKER),
+    Key("Backspace", "rub_out", "filter by less", (("c-h",),), at=At.PICKER),
+    Key("Ctrl-U", "clear", "filter by nothing", (("c-u",),), at=At.PICKER),
+    Key("Esc", "leave", "take none", (("escape",), ("c-c",), ("c-d",)), at=At.PICKER),
+    Key("PageUp", "page_up", "a screen up", (("pageup",), ("b",)), at=At.TRANSCRIPT),
+    Key("PageDown", "page_down", "a screen down", (("pagedown",), (" ",)), at=At.TRANSCRIPT),
+    Key("Up", "up", "a line up", (("up",), ("k",)), at=At.TRANSCRIPT),
+    Key("Down", "down", "a line down", (("down",), ("j",)), at=At.TRANSCRIPT),
+    Key("Home", "top_of_all", "to the beginning", (("home",), ("g",)), at=At.TRANSCRIPT),
+    Key(
+        "Ctrl-O", "tool_output", "the last turn again, its tool output in full or short", (("c-o",),), at=At.TRANSCRIPT
+    ),
+    Key("Ctrl-T", "reasoning", "the last turn again, with reasoning or without", (("c-t",),), at=At.TRANSCRIPT),
+    Key("q, Esc, End", "leave", "back to the draft", (("q",), ("escape",), ("end",), ("c-c",)), at=At.TRANSCRIPT),
 )
 
 PREFIXES = (
@@ -114,9 +152,16 @@ def find(word: str) -> Command | None:
     return next((command for command in SLASH if word == command.name or word in command.aliases), None)
 
 
+def keys_at(at: At) -> list[Key]:
+    """The keys of one place."""
+    return [key for key in KEYS if key.at is at]
+
+
 def help_rows() -> Iterator[tuple[str, str]]:
-    """All keys, prefixes and slash commands as two columns; ("", "") between groups."""
-    yield from ((key.name, key.help) for key in KEYS)
+    """Keys, prefixes and slash commands as two columns; ("", "") between groups."""
+    yield from ((key.name, key.help) for key in keys_at(At.DRAFT))
+    yield "", ""
+    yield from ((key.name, key.help) for key in keys_at(At.QUESTION))
     yield "", ""
     yield from PREFIXES
     yield "", ""

@@ -141,6 +141,7 @@ _CONFIG: dict[str, Check] = {
     "model_tool_result_limit": _COUNT,
     "ui_tool_result_limit": _COUNT,
     "show_reasoning": _FLAG,
+    "notify": _one_of("off", "bell", "all"),
     "confirm_destructive_operations": _FLAG,
     "max_tokens": _COUNT,
     "max_turns": _COUNT,

@@ -224,7 +224,7 @@ class Bell:
         if self._rest and time.monotonic() - self._since >= UNFINISHED_LINE_S:
             lines.append(self._rest)
             self._rest = b""
-        return [line.decode("utf-8", "replace") for line in lines if line.strip()]
+        return [text for text in (line.decode("utf-8", "replace") for line in lines) if text.strip()]
 
     def _read(self) -> bytes:
         try:

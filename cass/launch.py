@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cass import catalogue, config, jsonl, opening
+from cass import catalogue, config, jsonl, listing, opening
 from cass.composer import panes
 from cass.config import Options
 from cass.errors import UsageError
@@ -25,8 +25,10 @@ from cass.home import Home
 GRACE_S = 3
 """A composer that was told to end has so long before it is killed."""
 
-_RESTORE = "\x1b[?2004l\x1b[?25h\x1b[?7h\x1b[>4m\x1b[0m"
-"""Bracketed paste off, cursor shown, lines wrapped, keys unmodified, plain text."""
+_RESTORE = "\x1b[?2004l\x1b[?1004l\x1b[?25h\x1b[?7h\x1b[>4m\x1b[0m"
+"""Bracketed paste and focus reports off, cursor shown, lines wrapped, keys unmodified, plain text."""
+_LEFT_BEHIND = "\x1b[?47l\r\n\x1b[J\x1b[23;2t"
+"""Besides, of one that was killed: back from the page, below its input area, the title of before."""
 
 
 def run(
@@ -50,15 +52,43 @@ def run(
         files = opening.new(home, cwd or Path.cwd(), settings, options)
     else:
         files = catalogue.find(home, resume)
+        opening.check_cwd(files, cwd)
     layout = choose_layout(settings.layout, os.environ)
     status, switch_to = guard(lambda child: compose(files, layout=layout, worker_flags=worker_flags, **child))
     if switch_to:
         print(flush=True)
-        command = [sys.executable, "-I", "-m", "cass.cli", "cass", *_without_cwd(worker_flags)]
-        os.execv(command[0], [*command, *(["--layout", layout] if options.layout else []), *switch_to])
+        _go_on(_without_cwd(worker_flags), options, switch_to)
     with contextlib.suppress(OSError):  # the terminal may be gone
         print(f"Resume this chat with: cass --resume {files.chat_id}", flush=True)
     return status
+
+
+def resume(
+    home: Home, options: Options, pick: Callable[..., int | None], *, cwd: Path, worker_flags: Sequence[str]
+) -> int:
+    """Have the person pick a chat of `cwd` and go on with it, in place of this process; return 0 where they pick none.
+
+    `pick` is that of the picker, handed in as `compose` is to `run`.
+    """
+    found = catalogue.summaries(home, cwd)
+    lines = listing.lines(found, home)
+
+    def choose(child: dict[str, Any]) -> int:
+        index = pick("go on with a chat", lines, child["early"])
+        if index is not None:
+            child["switch"](["--resume", found[index].chat_id])
+        return 0
+
+    status, switch_to = guard(choose)
+    if switch_to:
+        _go_on(worker_flags, options, switch_to)
+    return status
+
+
+def _go_on(flags: Sequence[str], options: Options, switch_to: Sequence[str]) -> None:
+    """Be ``cass`` anew, with other arguments."""
+    layout = ["--layout", options.layout] if options.layout else []
+    os.execv(sys.executable, [sys.executable, "-I", "-m", "cass.cli", "cass", *flags, *layout, *switch_to])
 
 
 def choose_layout(wanted: str | None, environ: Mapping[str, str]) -> str:
@@ -175,7 +205,7 @@ def _restore(saved: list[Any], *, was_killed: bool) -> None:
     """Put the terminal back. A composer that was killed has left its input area on the screen: go below it."""
     with contextlib.suppress(termios.error, OSError):
         termios.tcsetattr(0, termios.TCSANOW, saved)
-        os.write(1, (("\r\n\x1b[J" if was_killed else "") + _RESTORE).encode())
+        os.write(1, ((_LEFT_BEHIND if was_killed else "") + _RESTORE).encode())
 
 
 def _write(fd: int, arguments: Sequence[str]) -> None:

@@ -21,17 +21,22 @@ def as_json(found: Sequence[Summary]) -> str:
 
 
 def table(found: Sequence[Summary], home: Home, *, cwd_shown: bool) -> str:
+    """`lines`, cut to the terminal's width."""
+    width = max(_columns(), 40)
+    return "\n".join(line[:width].rstrip() for line in lines(found, home, cwd_shown=cwd_shown))
+
+
+def lines(found: Sequence[Summary], home: Home, *, cwd_shown: bool = False) -> list[str]:
     """One chat a line: id, creation, whether a worker runs, age, model, first message; its directory where asked."""
-    width = _columns()
     now = time.time()
-    lines = []
+    made = []
     for summary in found:
         running = "running" if presence.is_running(home.files(summary.chat_id)) else ""
         age = _age(summary.changed_at, now)
         left = f"{summary.chat_id}  {_day(summary.created_at)}  {running:7}  {age:>4}  {_model(summary.model):20}  "
         text = f"{summary.cwd}  {summary.title}" if cwd_shown else summary.title or "(no message yet)"
-        lines.append((left + safe_line(text))[: max(width, 40)].rstrip())
-    return "\n".join(lines)
+        made.append(left + safe_line(text))
+    return made
 
 
 def _model(name: str) -> str:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from cass import chat, config, prompt
+from cass import chat, config, presence, prompt
 from cass.access import Mode
 from cass.config import Options, Settings
 from cass.errors import CassError, ConfigError, UsageError
@@ -35,22 +35,26 @@ def new(home: Home, cwd: Path, settings: Settings, options: Options) -> Files:
 
 
 def settings_of(found: list[Record], home: Home, options: Options, environ: Mapping[str, str] = os.environ) -> Settings:
-    """What a chat goes on with: flags and environment first, then its own model, then the configuration."""
+    """What a chat goes on with: flags and environment first, then its own model, then the configuration.
+
+    A flag that names a model alone means another model of the chat's own provider.
+    """
     meta = next((record for record in found if isinstance(record, Meta)), None)
     last = next((record for record in reversed(found) if isinstance(record, User)), None)
-    named = options.provider or options.model or options.base_url
-    if meta is None or named or environ.get("CASS_PROVIDER") or environ.get("CASS_MODEL"):
+    said = (options.provider, options.base_url, environ.get("CASS_PROVIDER"), environ.get("CASS_MODEL"))
+    if meta is None or any(said):
+        return config.load(home, options, environ)
+    provider = (last or meta).provider
+    if provider == "demo" and meta.base_url is None:
+        # The demo stands in where nothing is configured: a chat goes on with a real model as soon as there is one.
         return config.load(home, options, environ)
     own = dataclasses.replace(
         options,
-        provider=None if meta.base_url else (last or meta).provider,
-        model=(last or meta).model,
+        provider=None if meta.base_url else provider,
+        model=options.model or (last or meta).model,
         base_url=meta.base_url,
         api_key_env=options.api_key_env or meta.api_key_env,
     )
-    if own.provider == "demo" and meta.base_url is None:
-        # The demo stands in where nothing is configured: a chat goes on with a real model as soon as there is one.
-        return config.load(home, options, environ)
     try:
         return config.load(home, own, environ)
     except ConfigError:
@@ -66,6 +70,16 @@ def workspace(cwd: str) -> Path:
     if not root.is_dir():
         raise UsageError(f"the workspace {cwd} is not a directory")
     return root
+
+
+def check_cwd(files: Files, cwd: Path | None) -> None:
+    """Raise UsageError where a running worker would have to move to `cwd`: it keeps the workspace it has."""
+    if cwd is None or not presence.is_running(files):
+        return
+    meta = chat.meta(chat.read(files))
+    if meta is not None and meta.cwd != str(workspace(str(cwd))):
+        text = f"its worker runs in {meta.cwd}; for another workspace end it first: cass stop {files.chat_id}"
+        raise UsageError(f"--cwd: {text}")
 
 
 def check_mode(mode: Mode, root: Path) -> None:

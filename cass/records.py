@@ -438,7 +438,7 @@ def closing(records: Sequence[Record], reason: str, at: str) -> list[Fact]:
     """What to append so that the next request is valid after a worker died: results, then the end of the turn."""
     results: list[Fact] = [
         ToolResult(
-            tool_call_id=call.id, name=call.name, content=f"Error: interrupted: {reason}", ok=False, created_at=at
+            tool_call_id=call.id, name=call.name, content=f"Error: interrupted: {reason}; what it had begun may have gone on", ok=False, created_at=at
         )
         for call in open_calls(records)
     ]

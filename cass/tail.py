@@ -62,6 +62,16 @@ class Tail:
         return lines
 
     @property
+    def inode(self) -> int:
+        """Of the file that is followed; 0 while there is none."""
+        return self._inode[1]
+
+    @property
+    def place(self) -> int:
+        """The byte after the last whole line."""
+        return self.offset - len(self._rest)
+
+    @property
     def rest(self) -> bytes:
         """The last line, as long as it has no end: nobody can say yet whether it is whole."""
         return self._rest

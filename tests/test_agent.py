@@ -169,6 +169,14 @@ async def test_an_answer_is_streamed_and_then_whole(make):
 
 
 @asynchronous
+async def test_what_a_call_changed_is_kept_for_people_and_not_sent(make):
+    desk = make(calls(call("write", path="new.txt", content="a\n")), {"text": "done"}, mode=Mode.FULL_ACCESS)
+    (written,) = of(await take(desk), ToolResult)
+    assert written.diff == "@@ -0,0 +1,1 @@\n+a\n"
+    assert "@@" not in written.content
+
+
+@asynchronous
 async def test_a_file_is_read_and_then_talked_about(make):
     desk = make(calls(call("read", files=[{"path": "app.py"}]), text="I look."), {"text": "main returns 1"})
     found = await take(desk)

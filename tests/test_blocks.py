@@ -144,7 +144,7 @@ def test_a_call_is_finished_with_its_result_beneath_it() -> None:
     fold = Fold()
     asked = assistant(calls=["x", "y"])
     assert fold.steps([user(), asked]) == [user(), asked]
-    assert fold.step(result("x")) == [Call(call=asked.tool_calls[0], result=result("x"))]
+    assert fold.step(result("x")) == [Call(call=asked.tool_calls[0], result=result("x"), started_at=AT)]
     assert fold.now().call == Call(call=asked.tool_calls[1])
 
 
@@ -152,7 +152,10 @@ def test_results_that_come_out_of_turn_are_given_in_the_order_of_the_calls() -> 
     fold = Fold()
     first, second = fold.steps([assistant(calls=["x", "y"])])[0].tool_calls  # type: ignore[union-attr]
     assert fold.step(result("y")) == []
-    assert fold.step(result("x")) == [Call(call=first, result=result("x")), Call(call=second, result=result("y"))]
+    assert fold.step(result("x")) == [
+        Call(call=first, result=result("x"), started_at=AT),
+        Call(call=second, result=result("y"), started_at=AT),
+    ]
 
 
 def test_two_calls_of_one_message_with_the_same_id_get_their_results_in_order() -> None:
@@ -220,7 +223,9 @@ def test_an_approval_is_asked_for_until_it_is_given() -> None:
     assert fold.now().call == Call(call=asked.tool_calls[0], request=request)
     fold.step(given_)
     assert fold.now().call == Call(call=asked.tool_calls[0], approval=given_)
-    assert fold.step(result("x")) == [Call(call=asked.tool_calls[0], approval=given_, result=result("x"))]
+    assert fold.step(result("x")) == [
+        Call(call=asked.tool_calls[0], approval=given_, result=result("x"), started_at=AT)
+    ]
 
 
 def test_many_deltas_cost_time_in_proportion_to_their_number() -> None:

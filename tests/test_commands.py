@@ -3,7 +3,10 @@ import re
 import pytest
 
 from cass import commands
+from cass.commands import At
 from cass.composer.keyboard import Keyboard
+from cass.composer.pager import Pager
+from cass.composer.picker import Picker
 from cass.composer.slash import Slash
 
 
@@ -15,13 +18,17 @@ def test_every_slash_command_and_alias_is_found_and_obeyed():
     assert commands.find("/nothing") is None
 
 
-def test_every_key_of_the_table_does_something():
-    for key in commands.KEYS:
-        assert callable(getattr(Keyboard, key.does)), key.name
+OBEYS = {At.DRAFT: Keyboard, At.QUESTION: Keyboard, At.PICKER: Picker, At.TRANSCRIPT: Pager}
 
 
-def test_no_key_is_pressed_for_two_things():
-    pressed = [press for key in commands.KEYS for press in key.presses]
+@pytest.mark.parametrize("key", commands.KEYS, ids=lambda key: f"{key.at} {key.name}")
+def test_every_key_of_the_table_does_something(key):
+    assert callable(getattr(OBEYS[key.at], key.does))
+
+
+@pytest.mark.parametrize("at", At)
+def test_no_key_is_pressed_for_two_things(at):
+    pressed = [press for key in commands.keys_at(at) for press in key.presses]
     assert len(pressed) == len(set(pressed))
 
 
@@ -59,7 +66,7 @@ def test_a_command_is_one_line_that_begins_with_a_slash_and_a_word(text, is_comm
 def test_help_rows_hold_every_key_prefix_and_command_in_lines_that_fit_80_columns():
     rows = list(commands.help_rows())
     left = {row[0] for row in rows}
-    assert left >= {key.name for key in commands.KEYS} | {command.usage for command in commands.SLASH}
+    assert left >= {key.name for key in commands.keys_at(At.DRAFT)} | {command.usage for command in commands.SLASH}
     assert max(len(word) for word in left) + max(len(row[1]) for row in rows) + 4 <= 80
 
 

@@ -562,8 +562,33 @@ def test_the_table_of_keys_is_what_is_bound(files, worker):
             tuple(str(getattr(k, "value", k)) for k in b.keys) for b in desk.composer.console.app.key_bindings.bindings
         }
         names = {"enter": "c-m", "tab": "c-i"}
-        for key in commands.KEYS:
+        for key in commands.keys_at(commands.At.DRAFT) + commands.keys_at(commands.At.QUESTION):
             for press in key.presses:
                 assert tuple(names.get(name, name) for name in press) in bound, key.name
+
+    compose(files, play)
+
+
+def test_a_long_paste_is_one_marker_on_the_screen_and_whole_everywhere_else(files, worker):
+    text = "".join(f"{number:09d}\n" for number in range(10_000))
+
+    async def play(desk):
+        await desk.types("before ", f"\x1b[200~{text}\x1b[201~", "after")
+        await desk.until(lambda: len(desk.draft) == len("before X") + len("after"))
+        assert desk.composer.pastes.shown(desk.draft[7]) == "[pasted 10,000 lines]"
+        await desk.until(lambda: files.draft.exists() and files.draft.read_text() == f"before {text}after")
+        await desk.types("\r")
+        assert [item["content"] for item in worker.takes()] == [f"before {text}after"]
+        assert history.load(files.home.history, "/elsewhere") == [f"before {text}after"]
+        await desk.types("\x1b[A", "!", "\r")
+        assert [item["content"] for item in worker.takes()] == [f"before {text}after!"]
+
+    compose(files, play)
+
+
+def test_backspace_takes_a_whole_paste_away(files, worker):
+    async def play(desk):
+        await desk.types("x", "\x1b[200~" + "line\n" * 100 + "\x1b[201~", "\x7f")
+        assert desk.draft == "x"
 
     compose(files, play)

@@ -17,10 +17,13 @@ ORDER = """
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     agent opening session
     status worker send exchange listing verdict
-    viewer.prose viewer.look viewer.changes viewer.calls viewer.render viewer.page viewer.surface viewer.watch viewer.view viewer
-    composer.history composer.draft composer.standing composer.question composer.frames composer.foreground
-    composer.branch composer.panes composer.transcript composer.seat composer.footer composer.slash composer.completion
-    composer.keys composer.console composer.errands composer.asking composer.keyboard composer.compose composer
+    viewer.prose viewer.look viewer.changes viewer.calls viewer.render
+    viewer.since viewer.preferences viewer.reading viewer.page viewer.surface viewer.watch viewer.view viewer
+    composer.history composer.draft composer.pastes composer.standing composer.question composer.frames
+    composer.foreground composer.branch composer.panes composer.transcript composer.seat composer.footer
+    composer.slash composer.completion composer.models composer.keys composer.terminal composer.recall
+    composer.folded composer.console composer.picker composer.pager composer.errands composer.asking
+    composer.keyboard composer.compose composer
     launch program subcommands cli
 """.split()
 
@@ -31,7 +34,10 @@ OUTSIDERS = {
     "click": {"cli", "program", "subcommands"},
     "httpx": {"providers.http"},
     "markdown_it": {"markdown", "viewer.prose"},
-    "prompt_toolkit": {"composer.compose", "composer.console", "composer.keyboard", "composer.keys"},
+    "prompt_toolkit": {
+        *("composer.compose", "composer.console", "composer.folded", "composer.keyboard", "composer.keys"),
+        *("composer.pager", "composer.picker", "composer.recall", "composer.terminal"),
+    },
     "pygments": {"viewer.prose"},
     "rich": {f"viewer.{name}" for name in ("calls", "changes", "look", "page", "prose", "render", "surface")},
     "watchfiles": {"viewer.watch"},

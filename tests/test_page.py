@@ -5,6 +5,7 @@ import random
 import re
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from cass.records import (
     ToolResult,
     ToolStarted,
     TurnEnd,
+    Usage,
     User,
     decode,
 )
@@ -60,8 +62,8 @@ def user(id: str = "u", content: str = "hi") -> User:
     return User(id=id, content=content, created_at=AT)
 
 
-def answer(content: str, id: str = "a", **more: str) -> Assistant:
-    return Assistant(id=id, content=content, created_at=AT, **more)  # type: ignore[arg-type]
+def answer(content: str, id: str = "a", **more: Any) -> Assistant:
+    return Assistant(id=id, content=content, created_at=AT, **more)
 
 
 def ended(outcome: str = "done") -> TurnEnd:
@@ -163,7 +165,7 @@ def test_a_call_that_a_dead_worker_left_is_shown_to_have_no_result() -> None:
     page = Page(BARE)
     asked, done = called("x")
     page.take([user(), asked, ToolStarted(tool_call_id="x", created_at=AT)], is_running=True)
-    assert page.live(0.0, 10) == ["", "● ls x", "  ╰ running"]
+    assert page.live(0.0, 10) == ["", "· ls x", "  ╰ running"]
     page.take([], is_running=False)
     assert page.live(0.0, 10) == ["", "● ls x", "  ╰ no result"]
     assert page.take([done], is_running=False) == ["", "● ls x", "  ╰ ok · done"]
@@ -189,8 +191,22 @@ def test_what_runs_shows_its_state_and_seconds() -> None:
     page = Page(BARE)
     page.take([user(), THINKING], True)
     at = 1767225600.0  # AT
-    assert page.live(at, 10) == ["", "∙ thinking"]
-    assert page.live(at + 12, 10) == ["", "∙ thinking · 12 s"]
+    assert page.live(at, 10) == ["", "· thinking"]
+    assert page.live(at + 12.25, 10) == ["", "∙ thinking · 12 s"]
+    page.take([Delta(of="a", text="word " * 80)], True)
+    assert page.live(at + 12.5, 10)[-1] == "• thinking · 12 s · ≈ 100 tokens"
+    page.take([answer("word " * 80, usage=Usage(900, 120)), replace(THINKING, created_at=LATER)], True)
+    assert page.live(at + 75, 10)[-1] == "· thinking · 1 min 15 s · 120 tokens"
+    page.take([replace(ended(), created_at="2026-01-01T00:00:02.000Z")], True)
+    assert page.live(at + 99, 10) == []
+
+
+def test_within_a_composer_only_what_grows_is_live() -> None:
+    page = Page(replace(BARE, is_framed=True))
+    page.take([user(), THINKING], True)
+    assert page.live(0.0, 10) == []
+    page.take([Delta(of="a", text="word")], True)
+    assert page.live(0.0, 10) == ["", "word"]
 
 
 def test_the_last_turn_comes_again_in_another_look_and_what_grows_with_it() -> None:

@@ -1,6 +1,7 @@
 import pytest
+from prompt_toolkit.utils import get_cwidth
 
-from cass.composer.question import QUIET_S, Question, is_unbounded, subject
+from cass.composer.question import QUIET_S, Question, is_unbounded, subject, wrap
 from cass.records import ApprovalRequest
 
 
@@ -9,8 +10,12 @@ def request(**more):
     return ApprovalRequest(**(fields | {"reason": "asked", "sandboxed": False, "created_at": "", "rule": None} | more))
 
 
-def text(question, takes_keys=True, rows=20):
-    return "".join(piece for _, piece in question.fragments(takes_keys, rows))
+def text(question, takes_keys=True, rows=20, columns=80):
+    return "".join(piece for _, piece in question.fragments(takes_keys, rows, columns))
+
+
+def lines_of(request, diff=None):
+    return "\n".join(line for _, line in subject(request, diff))
 
 
 @pytest.mark.parametrize(
@@ -25,16 +30,42 @@ def test_keys_are_answers_only_after_a_quiet_time_since_the_last_key_and_since_i
 
 def test_the_subject_holds_every_argument_and_hides_nothing():
     arguments = {"command": "safe\rrm -rf ~\n\tnext\x1b[2J\u202e", "timeout_ms": 5, "note": "two\nlines"}
-    assert subject(request(arguments=arguments)) == (
+    assert lines_of(request(arguments=arguments)) == (
         "safe␍rm -rf ~\n    next␛[2J⟨U+202E⟩\ntimeout_ms: 5\nnote:\n  two\n  lines"
     )
 
 
-def test_a_long_subject_says_how_much_of_it_stands_above():
+def test_a_long_subject_is_scrolled_and_says_where():
     question = Question(request(arguments={"command": "\n".join("abcdefghij")}), 0)
-    assert "… 5 more lines, printed whole above" in text(question, rows=10)
-    assert question.is_long(10)
-    assert not question.is_long(14)
+    assert question.is_long(10, 80)
+    assert not question.is_long(15, 80)
+    assert "  a\n  b\n  c\n  d\n  e\n  rows 1-5 of 10," in text(question, rows=10)
+    question.scroll(1, 10, 80)
+    assert "  e\n  f\n  g\n  h\n  i\n  rows 5-9 of 10," in text(question, rows=10)
+    question.scroll(5, 10, 80)
+    assert "  j\n  rows 6-10 of 10," in text(question, rows=10)
+    question.scroll(-9, 10, 80)
+    assert "rows 1-5" in text(question, rows=10)
+
+
+@pytest.mark.parametrize("line", ["", "short", "x" * 100, "漢字" * 20, "e\u0301" * 50, "a" * 40 + "漢"])
+@pytest.mark.parametrize("columns", [1, 2, 20, 41])
+def test_a_wrapped_line_loses_no_character_and_fits(line, columns):
+    rows = wrap(line, columns)
+    assert "".join(rows) == line
+    assert all(get_cwidth(row) <= max(columns, 2) for row in rows)
+
+
+def test_a_change_is_shown_as_its_diff_in_colours_and_with_its_path():
+    asked = request(name="edit", arguments={"path": "a.py", "edits": [{"old_text": "x", "new_text": "y"}]})
+    diff = "@@ -1,2 +1,2 @@\n-x\x1b[2J\n+y\n rest\n"
+    assert subject(asked, diff) == [
+        ("class:subject", "edit a.py"),
+        ("class:dim", "@@ -1,2 +1,2 @@"),
+        ("class:removed", "-x␛[2J"),
+        ("class:added", "+y"),
+        ("", " rest"),
+    ]
 
 
 def test_always_is_offered_only_where_there_is_a_rule():

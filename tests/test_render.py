@@ -22,6 +22,7 @@ from cass.records import (
     Usage,
     User,
 )
+from cass.tools.diff import unified
 from cass.viewer import calls, prose, render
 from cass.viewer.look import Look, ansi, look_for
 from cass.visible import safe
@@ -228,6 +229,129 @@ def test_a_long_edit_says_how_much_of_it_is_hidden() -> None:
     assert "  │ +39" in shown(call("edit", "edited", path="f", edits=edits), Look(escapes=False, full=True))
 
 
+def changed(old: str, new: str, /, name: str = "edit", **arguments: Any) -> Call:
+    made = ToolResult(
+        tool_call_id="x",
+        name=name,
+        content="Applied",
+        ok=True,
+        created_at=AT,
+        diff=unified(old.encode(), new.encode()),
+    )
+    return Call(call=ToolCall("x", name, {"path": "f", **arguments}), result=made)
+
+
+def test_a_change_is_a_diff_with_the_numbers_of_its_lines() -> None:
+    old = "".join(f"line {i}\n" for i in range(1, 120))
+    new = old.replace("line 3\n", "three\nthree and a half\n").replace("line 100\n", "")
+    assert shown(changed(old, new, edits=[]), Look(escapes=False, full=True, width=60)).split("\n")[-17:] == [
+        "  │   1  line 1",
+        "  │   2  line 2",
+        "  │   3 -line 3",
+        "  │   3 +three",
+        "  │   4 +three and a half",
+        "  │   5  line 4",
+        "  │   6  line 5",
+        "  │   7  line 6",
+        "  │     ⋮",
+        "  │  98  line 97",
+        "  │  99  line 98",
+        "  │ 100  line 99",
+        "  │ 100 -line 100",
+        "  │ 101  line 101",
+        "  │ 102  line 102",
+        "  │ 103  line 103",
+        "  ╰ ok · +2 -2 · Applied",
+    ]
+
+
+def test_a_change_is_coloured_and_the_rest_is_dim() -> None:
+    old, new, same = ansi(render.lines(changed("a\nb\n", "A\nb\n"), Look()), Look())[1:4]
+    assert "\x1b[31m-a" in old
+    assert "\x1b[32m+A" in new
+    assert "\x1b[2m b" in same
+
+
+def test_a_new_file_is_shown_as_what_came_and_a_long_one_short_until_it_is_asked_for() -> None:
+    block = changed("", "".join(f"{i}\n" for i in range(1, 101)), name="write", content="")
+    lines = shown(block).split("\n")
+    assert (lines[1], lines[12], lines[13]) == ("  │   1 +1", "  │  12 +12", "  │ … 88 more lines (Ctrl-O)")
+    assert len(lines) == 15
+    assert "\n  │ 100 +100\n" in shown(block, Look(escapes=False, full=True))
+
+
+@pytest.mark.parametrize("width", [20, 40])
+def test_a_long_line_of_a_diff_goes_on_below_its_text(width: int) -> None:
+    look = Look(width=width, escapes=False)
+    lines = ansi(render.lines(changed("", "漢字\tword " * 9 + "\n" + "x" * 60 + "\n"), look), look)
+    assert max(map(cell_len, lines)) <= width
+    assert lines[1].startswith("  │ 1 +漢字    wo")
+    assert lines[2].startswith("  │    ")
+
+
+def test_what_a_diff_holds_cannot_pass_for_a_part_of_it() -> None:
+    block = changed("@@ -1,1 +1,1 @@\n\\ a\n-b\nx\n", "@@ -1,1 +1,1 @@\n\\ a\n-b\n\x1b[2Jx\r\n")
+    assert shown(block).split("\n")[1:6] == [
+        "  │ 1  @@ -1,1 +1,1 @@",
+        "  │ 2  \\ a",
+        "  │ 3  -b",
+        "  │ 4 -x",
+        "  │ 4 +␛[2Jx",
+    ]
+
+
+def command(content: str, took_ms: int = 1200, *, ok: bool = True, look: Look | None = None) -> list[str]:
+    ended = f"2026-01-01T00:00:{took_ms // 1000:02d}.{took_ms % 1000:03d}Z"
+    result = ToolResult(tool_call_id="x", name="shell", content=content, ok=ok, created_at=ended)
+    block = Call(call=ToolCall("x", "shell", {"command": "make"}), result=result, started_at=AT)
+    return shown(block, look).split("\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "ok", "took_ms", "lines"),
+    [
+        ("(no output)", True, 40, ["  ╰ ok · exit status 0 · 0 s"]),
+        ("built", True, 1200, ["  ╰ ok · exit status 0 · 1.2 s · built"]),
+        ("a\nb", True, 59_000, ["  │ a", "  │ b", "  ╰ ok · exit status 0 · 59 s"]),
+        ("Error: exit status 2\na\nb", False, 300, ["  │ a", "  │ b", "  ╰ failed · exit status 2 · 0.3 s"]),
+        ("Error: exit status 1", False, 300, ["  ╰ failed · exit status 1 · 0.3 s"]),
+        ("Error: killed by SIGKILL\na", False, 300, ["  ╰ failed · killed by SIGKILL · 0.3 s · a"]),
+        ("Error: timed out after 2 s", False, 2000, ["  ╰ failed · timed out after 2 s · 2 s"]),
+        ("Error: cancelled by the user\na", False, 2000, ["  ╰ failed · cancelled by the user · 2 s · a"]),
+        ("Error: interrupted: the worker died", False, 2000, ["  ╰ failed · interrupted: the worker died"]),
+        ("exit status 0\nb", True, 0, ["  │ exit status 0", "  │ b", "  ╰ ok · exit status 0 · 0 s"]),
+    ],
+)
+def test_a_command_says_how_it_ended_and_how_long_it_took(
+    content: str, ok: bool, took_ms: int, lines: list[str]
+) -> None:
+    assert command(content, took_ms, ok=ok)[1:] == lines
+
+
+def test_of_a_long_output_the_end_is_shown_too() -> None:
+    lines = command("\n".join(f"step {i}" for i in range(1, 101)))
+    assert lines[1:6] == [*(f"  │ step {i}" for i in range(1, 5)), "  │ … 88 more lines (Ctrl-O)"]
+    assert lines[6:] == [*(f"  │ step {i}" for i in range(93, 101)), "  ╰ ok · exit status 0 · 1.2 s"]
+    assert len(command("\n".join("ab"), look=Look(escapes=False))) == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "ending"),
+    [
+        ("x" * 5000, ["… 3,000 more characters (Ctrl-O)", "x" * 2000]),
+        ("a\n" + "x" * 5000, ["… 3,000 more characters (Ctrl-O)", "x" * 2000]),
+        ("x" * 5000 + "\na\nb", ["… 1 more line (Ctrl-O)", "a", "b"]),
+        (
+            "a\n" + "x" * 5000 + "\nb\n" + "x" * 900 + "\n" + "y" * 999,
+            ["… 1 more line (Ctrl-O)", "b", "x" * 900, "y" * 999],
+        ),
+    ],
+)
+def test_of_an_output_of_long_lines_the_end_is_shown(content: str, ending: list[str]) -> None:
+    lines = command(content, look=Look(width=9999, escapes=False))
+    assert [line[4:] for line in lines[-1 - len(ending) : -1]] == ending
+
+
 @pytest.mark.parametrize("command", ["x" * 5000, "\n".join(["step"] * 5000)])
 def test_a_long_command_is_cut_once_it_needs_no_approval(command: str) -> None:
     assert len(shown(call("shell", "ok", command=command))) < 2500
@@ -263,6 +387,15 @@ def test_a_pending_approval_shows_the_whole_command_and_that_nothing_bounds_it()
     assert "not sandboxed: this command can do anything you can" in text
 
 
+def test_within_a_composer_a_pending_call_repeats_nothing_of_what_is_asked_there() -> None:
+    request = ApprovalRequest(
+        request_id="r", tool_call_id="x", name="shell", arguments={}, reason="it asks", sandboxed=False, created_at=AT
+    )
+    block = Call(call=ToolCall("x", "shell", {"command": "make"}), request=request)
+    lines = [line.plain for line in calls.running(block, Look(is_framed=True), 0.0)]
+    assert lines == ["● shell make", "  ╰ waits for your answer"]
+
+
 def test_a_running_call_shows_its_last_output_and_its_seconds() -> None:
     block = Call(
         call=ToolCall("x", "shell", {"command": "make"}),
@@ -270,7 +403,7 @@ def test_a_running_call_shows_its_last_output_and_its_seconds() -> None:
         output="".join(f"line {i}\n" for i in range(1000)),
     )
     lines = [line.plain for line in calls.running(block, Look(), 75.0)]
-    assert lines == ["● shell make", *[f"  │ line {i}" for i in range(994, 1000)], "  ╰ running · 1 min 5 s"]
+    assert lines == ["· shell make", *[f"  │ line {i}" for i in range(994, 1000)], "  ╰ running · 1 min 5 s"]
 
 
 def test_reasoning_is_one_line_until_it_is_asked_for() -> None:

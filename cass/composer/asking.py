@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cass.composer.console import Console
-from cass.composer.question import Fragments, Question, subject
+from cass.composer.question import Fragments, Question
 from cass.composer.seat import Seat
 from cass.records import Approval
 from cass.visible import safe_line
@@ -15,14 +15,11 @@ ROWS_BELOW = 6
 
 
 class Asking:
-    def __init__(
-        self, seat: Seat, console: Console, decide: Callable[[dict[str, Any]], None], say: Callable[[str], None]
-    ) -> None:
-        """`decide` carries a decision to the worker; `say` prints a subject that is too long for the screen."""
+    def __init__(self, seat: Seat, console: Console, decide: Callable[[dict[str, Any]], None]) -> None:
+        """`decide` carries a decision to the worker."""
         self._seat = seat
         self._console = console
         self._decide = decide
-        self._say = say
         self._last_key = 0.0
         self.question: Question | None = None
 
@@ -35,8 +32,6 @@ class Asking:
         if self._console.in_reason:
             self._console.focus_reason(False)
         self.question = Question(pending[0], time.monotonic()) if pending else None
-        if self.question and self.question.is_long(self._rows):
-            self._say(subject(pending[0]) + "\n")
 
     def answered_elsewhere(self, approval: Approval) -> str:
         """Who was faster with the question that stands here, in words; "" where it was answered here, or is another."""
@@ -53,7 +48,15 @@ class Asking:
         return self.question is not None and self.question.stage != "reason" and self._is_quiet()
 
     def fragments(self) -> Fragments:
-        return self.question.fragments(self._is_quiet(), self._rows) if self.question else []
+        return self.question.fragments(self._is_quiet(), *self._room) if self.question else []
+
+    def is_long(self) -> bool:
+        """Whether there is more of what is asked than stands on the screen."""
+        return self.question is not None and self.question.stage != "reason" and self.question.is_long(*self._room)
+
+    def scroll(self, screens: int) -> None:
+        if self.question:
+            self.question.scroll(screens, *self._room)
 
     def answer(self, key: str) -> None:
         """One of the answers' keys, from a quiet keyboard."""
@@ -101,5 +104,6 @@ class Asking:
         return bool(self.question and self.question.takes_keys(self._last_key, time.monotonic()))
 
     @property
-    def _rows(self) -> int:
-        return self._console.size.rows - ROWS_BELOW
+    def _room(self) -> tuple[int, int]:
+        size = self._console.size
+        return size.rows - ROWS_BELOW, size.columns

@@ -12,16 +12,14 @@ import signal
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from prompt_toolkit.history import History
 from prompt_toolkit.input import Input
 from prompt_toolkit.output import Output
 
 from cass import commands
 from cass.access import Mode
-from cass.composer import footer, history, keys
+from cass.composer import footer, keys, models, pager, picker
 from cass.composer.asking import Asking
 from cass.composer.branch import branch
 from cass.composer.console import Console
@@ -29,7 +27,10 @@ from cass.composer.draft import Draft
 from cass.composer.errands import Errands
 from cass.composer.footer import Surroundings
 from cass.composer.keyboard import Keyboard
+from cass.composer.models import Model
+from cass.composer.pastes import Pastes
 from cass.composer.question import Fragments
+from cass.composer.recall import Recall
 from cass.composer.seat import Seat
 from cass.composer.slash import Slash
 from cass.composer.transcript import Inline, Paned, Transcript
@@ -45,25 +46,9 @@ LOOK_IDLE_S = 0.2
 """How often the chat is looked at: a look is a handful of stats, some 50 µs."""
 NEW_WORKERS = 3
 """Workers that are started in a row for one message: one that dies of it each time would go on for ever."""
+EFFORTS = ("low", "medium", "high", "off")
+"""What Alt-T goes through."""
 LAYOUTS = ("inline", "panes", "none")
-
-
-class _History(History):
-    """Up and Ctrl-R, kept on disk."""
-
-    def __init__(self, path: Path, cwd: Callable[[], str]) -> None:
-        super().__init__()
-        self._path = path
-        self._cwd = cwd
-
-    def load_history_strings(self) -> list[str]:
-        with contextlib.suppress(OSError):
-            return history.load(self._path, self._cwd())
-        return []
-
-    def store_string(self, string: str) -> None:
-        with contextlib.suppress(OSError):  # a full disk costs the history a line, not the person the message
-            history.append(self._path, string, self._cwd())
 
 
 class Composer:
@@ -78,9 +63,12 @@ class Composer:
         output: Output | None = None,
     ) -> None:
         self.seat = Seat(files, worker_flags)
-        self.console = Console(self, _History(files.home.history, self.cwd), input=input, output=output)
+        self.pastes = Pastes()
+        self.console = Console(
+            self, Recall(files.home.history, self.cwd, self.pastes), self.pastes.shown, input=input, output=output
+        )
         self.errands = Errands(self.console, self.cwd, self.hint)
-        self.asking = Asking(self.seat, self.console, self._decide, self.say)
+        self.asking = Asking(self.seat, self.console, self._decide)
         self.transcript = Transcript()
         if layout == "inline":
             self.transcript = Inline(files, self.console, self._warn, lambda: self.seat.messages)
@@ -92,6 +80,7 @@ class Composer:
         self._notice: Fragments = []
         self._hint = ("", 0.0)
         self._branch = ""
+        self._effort = ""
         self._is_starting = True
         self._workers_started = 0
         self._jobs: set[asyncio.Task[None]] = set()
@@ -184,14 +173,14 @@ class Composer:
                     self.hint(words)
             case TurnEnd():
                 texts = self.seat.failed(record)
-                if not self.console.draft.text:
+                if not self.draft:
                     self.put_back(texts)
             case _:
                 pass
 
     def _save_draft(self) -> None:
         with contextlib.suppress(OSError):  # a full disk: the draft is still on the screen
-            self._draft.save(self.console.draft.text)
+            self._draft.save(self.draft)
 
     async def _show(self) -> None:
         """Show the transcript where it was asked for, else here."""
@@ -325,28 +314,85 @@ class Composer:
         else:
             self._decide({"do": "mode", "mode": mode.value})
 
+    def next_effort(self) -> None:
+        """Another effort, from the next message on."""
+        now = self._effort or self.seat.standing.effort
+        self._effort = EFFORTS[(EFFORTS.index(now) + 1) % len(EFFORTS) if now in EFFORTS else 0]
+        self.seat.order("effort", effort=self._effort)
+        self.hint(f"reasoning effort: {self._effort}, from the next message on")
+
+    def take_back(self, name: str) -> None:
+        if not self.put_back(self.seat.take_one(name)):
+            self.hint("the worker was faster: it has that message")
+
+    def pick(self, title: str, choices: Sequence[str], then: Callable[[int], None], at: int = 0) -> None:
+        async def choose() -> None:
+            async with self.console.aside():
+                index = await picker.pick(
+                    title, choices, input=self.console.app.input, output=self.console.output, at=at
+                )
+            if index is not None:
+                self._try(lambda: then(index))
+
+        self.do(choose())
+
+    def read_back(self) -> None:
+        """Show the transcript as a page."""
+
+        async def read() -> None:
+            async with self.console.aside():
+                await pager.read(
+                    self.seat.files, input=self.console.app.input, output=self.console.output, note=self._note
+                )
+
+        self.do(read())
+
+    def _note(self) -> str:
+        return "an approval waits for you" if self.asking.question else ""
+
+    def pick_model(self) -> None:
+        async def choose() -> None:
+            seat = self.seat
+            found = await asyncio.to_thread(models.models, seat.files.home, seat.standing.provider, os.environ)
+            now = next((n for n, m in enumerate(found) if m[:2] == (seat.standing.provider, seat.standing.model)), 0)
+            lines = [model.line for model in found]
+            self.pick("go on with a model", lines, lambda n: self._use(found[n]), now)
+
+        self.do(choose())
+
+    def _use(self, model: Model) -> None:
+        self.seat.order("model", provider=model.provider, model=model.model)
+        self.hint(f"{safe_line(model.provider)}: {safe_line(model.model)}, from the next message on")
+
+    def _try(self, act: Callable[[], None]) -> bool:
+        """Whether it could be done; if not, why not is said."""
+        try:
+            act()
+        except CassError as e:
+            self.hint(safe_line(str(e)))
+            return False
+        return True
+
     def send_to_terminal(self, control: str) -> None:
         self.console.output.write_raw(control)
         self.console.output.flush()
 
     def submit(self, *, steer: bool = False) -> None:
         """Do what the draft says: a command, a line of shell, else a message. A blank one says nothing."""
-        draft = self.console.draft
-        text = draft.text
+        text = self.draft
         if not text.strip():
             return
-        try:
-            if commands.is_command(text):
-                self._slash.run(text)
-            elif text.startswith("!"):
-                self.do(self._shell(text))
-            else:
-                self._send(text, steer=steer)
-        except CassError as e:
-            self.hint(safe_line(str(e)))
-            return
-        draft.reset(append_to_history=True)
-        self._save_draft()
+        if self._try(lambda: self._obey(text, steer)):
+            self.console.draft.reset(append_to_history=True)
+            self._save_draft()
+
+    def _obey(self, text: str, steer: bool) -> None:
+        if commands.is_command(text):
+            self._slash.run(text)
+        elif text.startswith("!"):
+            self.do(self._shell(text))
+        else:
+            self._send(text, steer=steer)
 
     async def _shell(self, text: str) -> None:
         is_sent = not text.startswith("!!")
@@ -368,11 +414,19 @@ class Composer:
 
     def put_back(self, texts: list[str]) -> bool:
         """Put texts in front of what stands in the draft; False where there are none."""
-        draft = self.console.draft
         if texts:
-            draft.text = "\n\n".join([*texts, draft.text] if draft.text else texts)
-            draft.cursor_position = len(draft.text)
+            self.draft = "\n\n".join([*texts, self.draft] if self.draft else texts)
         return bool(texts)
+
+    @property
+    def draft(self) -> str:
+        """The whole text of the draft, pastes included; giving one puts the cursor at its end."""
+        return self.pastes.whole(self.console.draft.text)
+
+    @draft.setter
+    def draft(self, text: str) -> None:
+        self.console.draft.text = self.pastes.held(text)
+        self.console.draft.cursor_position = len(self.console.draft.text)
 
 
 def run(

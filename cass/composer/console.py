@@ -4,14 +4,11 @@ It owns the terminal. What it shows is asked of a `Shown` each time it draws; it
 """
 
 import asyncio
-import os
-import select
-import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Protocol, TextIO, cast
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Protocol, cast
 
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.application.current import set_app
@@ -35,12 +32,12 @@ from prompt_toolkit.layout import (
 )
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.output import Output
-from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.widgets import SearchToolbar
 
-from cass.composer import completion
-from cass.composer.keys import ASK_FOR_SHIFT_ENTER, ASK_NO_MORE, learn_sequences
+from cass.composer import completion, terminal
+from cass.composer.folded import Folded
+from cass.composer.keys import ASK_FOR_SHIFT_ENTER, ASK_NO_MORE, ESC_S, SECOND_KEY_S, learn_sequences
 from cass.composer.question import Fragments
 
 STYLE = Style.from_dict(
@@ -52,7 +49,10 @@ STYLE = Style.from_dict(
         "busy": "ansicyan",
         "ask": "ansiyellow bold",
         "subject": "bold",
+        "added": "ansigreen",
+        "removed": "ansired",
         "key": "bold",
+        "paste": "ansicyan",
         "waiting": "ansibrightblack italic",
         "warning": "ansiyellow",
         "error": "ansired",
@@ -82,61 +82,25 @@ class Shown(Protocol):
     def cwd(self) -> str: ...
 
 
-class Terminal:
-    """Standard output as prompt_toolkit wants it; what is written while it is held leaves in one piece."""
-
-    encoding = "utf-8"
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-        self._pieces: list[str] = []
-        self._is_held = False
-        self.is_gone = False
-        """The other end hung up."""
-
-    def write(self, text: str) -> int:
-        self._pieces.append(text)
-        return len(text)
-
-    def flush(self) -> None:
-        if self._is_held:
-            return
-        data = memoryview("".join(self._pieces).encode("utf-8", "replace"))
-        self._pieces.clear()
-        while data and not self.is_gone:
-            try:
-                data = data[os.write(self._fd, data) :]
-            except BlockingIOError:  # whoever shares the terminal may have made it so for all
-                select.select([], [self._fd], [])
-            except OSError:
-                self.is_gone = True
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        self._is_held = True
-        try:
-            yield
-        finally:
-            self._is_held = False
-            self.flush()
-
-    def fileno(self) -> int:
-        return self._fd
-
-    def isatty(self) -> bool:
-        return os.isatty(self._fd)
-
-
 class Console:
     """One input area on one terminal."""
 
-    def __init__(self, shown: Shown, history: History, *, input: Input | None = None, output: Output | None = None):
+    def __init__(
+        self,
+        shown: Shown,
+        history: History,
+        folded: Callable[[str], str | None],
+        *,
+        input: Input | None = None,
+        output: Output | None = None,
+    ) -> None:
+        """`folded` gives what is drawn for a character of the draft, None for itself."""
         learn_sequences()
         self._shown = shown
         self._above: list[str] = []
         self._is_away = False
-        self.terminal = Terminal(1)
-        self.output = output or _vt100(self.terminal)
+        self.terminal = terminal.Terminal(1)
+        self.output = output or terminal.output(self.terminal)
         self.draft = Buffer(
             history=history,
             multiline=True,
@@ -145,7 +109,9 @@ class Console:
         )
         self.reason = Buffer(multiline=False)
         self._search = SearchToolbar(ignore_case=True, backward_search_prompt="in the history: ")
-        self._draft_control = BufferControl(self.draft, search_buffer_control=self._search.control, preview_search=True)
+        self._draft_control = BufferControl(
+            self.draft, [Folded(folded)], search_buffer_control=self._search.control, preview_search=True
+        )
         prefix = _prefix("❯ ", "  ", lambda: "class:ask")
         self._reason_window = Window(BufferControl(self.reason), height=1, get_line_prefix=prefix)
         self.app: Application[int] = Application(
@@ -159,8 +125,7 @@ class Console:
         self.drawn = asyncio.Event()
         """Set once the prompt stands on the screen."""
         self.app.after_render += lambda _: self.drawn.set()
-        self.app.ttimeoutlen = 0.02  # how long a lone Esc waits for the rest of a code: one read of a terminal
-        self.app.timeoutlen = 0.05  # and for the second key of Alt-Enter
+        self.app.ttimeoutlen, self.app.timeoutlen = ESC_S, SECOND_KEY_S
 
     async def run(self) -> int:
         """Show it until somebody calls `leave`; return what that said."""
@@ -270,7 +235,7 @@ class Console:
     def _live(self) -> AnyFormattedText:
         """The end of what grows: the rest of it is printed when it is finished."""
         rows = max(self.size.rows - 9, 1)
-        return ANSI("\n".join(self._shown.live().rstrip("\n").split("\n")[-rows:]))
+        return ANSI(terminal.without_commands("\n".join(self._shown.live().rstrip("\n").split("\n")[-rows:])))
 
 
 class _Completer(Completer):
@@ -295,13 +260,3 @@ def _lines(content: Callable[[], Fragments]) -> Window:
 def _prefix(first: str, rest: str, style: Callable[[], str]) -> Callable[[int, int], AnyFormattedText]:
     """What stands before each row of an input: `first` once, then `rest`, of the same width."""
     return lambda line, wrap: [(style(), first if line == 0 and wrap == 0 else rest)]
-
-
-def _vt100(terminal: Terminal) -> Vt100_Output:
-    """Without asking where the cursor is: the answer would come between the keys, and on some terminals never."""
-
-    def size() -> Size:
-        found = shutil.get_terminal_size() if not terminal.isatty() else os.get_terminal_size(terminal.fileno())
-        return Size(rows=found.lines or 24, columns=found.columns or 80)
-
-    return Vt100_Output(cast(TextIO, terminal), size, term=os.environ.get("TERM"), enable_cpr=False)

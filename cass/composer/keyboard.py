@@ -14,6 +14,7 @@ from cass.composer import keys
 from cass.composer.asking import Asking
 from cass.composer.console import Console
 from cass.composer.errands import Errands
+from cass.composer.pastes import Pastes
 from cass.composer.seat import Seat
 from cass.composer.transcript import Transcript
 
@@ -30,6 +31,9 @@ class Composing(Protocol):
     transcript: Transcript
     asking: Asking
     errands: Errands
+    pastes: Pastes
+    draft: str
+    """The whole text."""
 
     def do(self, work: Coroutine[Any, Any, None]) -> None: ...
     def hint(self, text: str, seconds: float = ...) -> None: ...
@@ -37,6 +41,8 @@ class Composing(Protocol):
     def interrupt(self) -> None: ...
     def put_back(self, texts: list[str]) -> bool: ...
     def set_mode(self, mode: Mode) -> None: ...
+    def next_effort(self) -> None: ...
+    def read_back(self) -> None: ...
     def leave(self, *switch_to: str) -> None: ...
 
 
@@ -48,18 +54,18 @@ class Keyboard:
 
     def bindings(self) -> KeyBindings:
         console, asking = self._composer.console, self._composer.asking
-        return keys.bind(self, is_asking=asking.takes_answers, in_reason=lambda: console.in_reason)
+        return keys.bind(
+            self, is_asking=asking.takes_answers, is_long=asking.is_long, in_reason=lambda: console.in_reason
+        )
 
     @property
     def _draft(self) -> Buffer:
         return self._composer.console.draft
 
-    def answer(self, event: KeyPressEvent) -> None:
-        self._composer.asking.answer(event.key_sequence[0].key)
-
     def paste(self, event: KeyPressEvent) -> None:
         text = keys.pasted(event.data)
-        event.current_buffer.insert_text(text.replace("\n", " ") if self._composer.console.in_reason else text)
+        is_draft = event.current_buffer is self._draft
+        event.current_buffer.insert_text(self._composer.pastes.hold(text) if is_draft else text.replace("\n", " "))
         self._pasted_at = time.monotonic()
 
     def enter(self, event: KeyPressEvent) -> None:
@@ -84,6 +90,9 @@ class Keyboard:
 
     def reasoning(self, event: KeyPressEvent) -> None:
         self._pass_on("C-t")
+
+    def next_effort(self, event: KeyPressEvent) -> None:
+        self._composer.next_effort()
 
     def _pass_on(self, key: str) -> None:
         if not self._composer.transcript.press(key):
@@ -129,8 +138,7 @@ class Keyboard:
 
     def edit(self, event: KeyPressEvent) -> None:
         async def edit() -> None:
-            self._draft.text = await self._composer.errands.edit(self._draft.text)
-            self._draft.cursor_position = len(self._draft.text)
+            self._composer.draft = await self._composer.errands.edit(self._composer.draft)
 
         self._composer.do(edit())
 
@@ -144,8 +152,22 @@ class Keyboard:
         self._page("down")
 
     def _page(self, direction: str) -> None:
-        async def read(command: list[str]) -> None:
-            await self._composer.errands.run(command)
+        if not self._composer.transcript.page(direction):
+            self._composer.read_back()
 
-        if command := self._composer.transcript.page(direction):
-            self._composer.do(read(command))
+    # ---- while there is a question
+
+    def approve(self, event: KeyPressEvent) -> None:
+        self._composer.asking.answer("y")
+
+    def deny(self, event: KeyPressEvent) -> None:
+        self._composer.asking.answer("n")
+
+    def always(self, event: KeyPressEvent) -> None:
+        self._composer.asking.answer("a")
+
+    def question_up(self, event: KeyPressEvent) -> None:
+        self._composer.asking.scroll(-1)
+
+    def question_down(self, event: KeyPressEvent) -> None:
+        self._composer.asking.scroll(1)

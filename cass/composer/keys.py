@@ -4,7 +4,7 @@ import select
 from collections.abc import Callable
 from typing import Any
 
-from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.filters import Condition, emacs_mode, is_searching, vi_navigation_mode
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.input.typeahead import store_typeahead
@@ -13,14 +13,17 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-from cass.commands import KEYS
+from cass.commands import At, keys_at
 
 ASK_FOR_SHIFT_ENTER = "\x1b[>4;1m"
 """xterm's modifyOtherKeys, level 1: keys that had no code of their own get one. Others, and tmux by default, ignore it.
 Source: https://invisible-island.net/xterm/modified-keys.html"""
 ASK_NO_MORE = "\x1b[>4m"
 
-ANSWERS = "yna"
+ESC_S = 0.02
+"""How long a lone Esc waits for the rest of a code: one read of a terminal."""
+SECOND_KEY_S = 0.05
+"""How long it waits for the second key of Alt-Enter."""
 
 
 def learn_sequences() -> None:
@@ -43,21 +46,37 @@ def learn_sequences() -> None:
     known["\x1b[27u"] = Keys.Escape
 
 
-def bind(keyboard: Any, *, is_asking: Callable[[], bool], in_reason: Callable[[], bool]) -> KeyBindings:
+def bind(
+    keyboard: Any, *, is_asking: Callable[[], bool], is_long: Callable[[], bool], in_reason: Callable[[], bool]
+) -> KeyBindings:
     """Bindings that call ``keyboard.<does>(event)`` for each row of the table, and ``keyboard.paste(event)``.
 
-    While `is_asking` answers go to ``keyboard.answer(event)``; while `in_reason` only Enter, Esc and Ctrl-C are ours.
+    While `is_asking` letters can be answers, while `is_long` there is a question to scroll; while `in_reason` only
+    Enter, Esc and Ctrl-C are ours.
     """
     bindings = KeyBindings()
-    for key in KEYS:
+    for key in keys_at(At.DRAFT):
         usable = ~is_searching
         if key.does not in ("enter", "escape", "clear_or_leave"):
             usable = usable & ~Condition(in_reason)
+        if key.does == "escape":  # in vi mode it first goes to where it can interrupt
+            usable = usable & (vi_navigation_mode | emacs_mode)
         for press in key.presses:
             bindings.add(*press, filter=usable)(getattr(keyboard, key.does))
-    for letter in ANSWERS:
-        bindings.add(letter, filter=Condition(is_asking) & ~is_searching, eager=True)(keyboard.answer)
+    for key in keys_at(At.QUESTION):
+        usable = ~is_searching & Condition(is_asking if len(key.name) == 1 else is_long)
+        for press in key.presses:
+            bindings.add(*press, filter=usable, eager=True)(getattr(keyboard, key.does))
     bindings.add(Keys.BracketedPaste)(keyboard.paste)
+    return bindings
+
+
+def bind_at(keyboard: Any, at: At) -> KeyBindings:
+    """Bindings for another place of the table."""
+    bindings = KeyBindings()
+    for key in keys_at(at):
+        for press in key.presses:
+            bindings.add(*press)(getattr(keyboard, key.does))
     return bindings
 
 

@@ -5,6 +5,7 @@ An answer is only taken from a quiet keyboard: who types when the question appea
 
 import json
 from dataclasses import dataclass
+from unicodedata import combining, east_asian_width
 
 from cass.access import READS, WRITES
 from cass.records import ApprovalRequest
@@ -16,6 +17,10 @@ QUIET_S = 0.7
 Fragments = list[tuple[str, str]]
 
 
+FEWEST_ROWS = 3
+"""Of the subject, however small the screen is."""
+
+
 @dataclass(slots=True)
 class Question:
     request: ApprovalRequest
@@ -25,27 +30,45 @@ class Question:
     """``ask``, ``reason`` (why not?) or ``rule`` (always, like this?)."""
     is_sent: bool = False
     """This composer answered; the worker has not said so yet."""
+    top: int = 0
+    """The first row of the subject that stands on the screen."""
+    diff: str | None = None
+    """What a write or an edit would change, in the unified format; None: not known, or nothing is changed."""
 
     def takes_keys(self, last_key: float, now: float) -> bool:
         return not self.is_sent and now - max(self.shown_at, last_key) >= QUIET_S
 
-    def fragments(self, takes_keys: bool, rows: int) -> Fragments:
-        """The question as it stands on the screen; of a long subject only what leaves the rest within `rows` lines."""
-        lines = subject(self.request).split("\n")
-        room = max(rows - 4, 3)
-        shown = lines if len(lines) <= room else lines[: room - 1]
+    def fragments(self, takes_keys: bool, rows: int, columns: int) -> Fragments:
+        """The question as it stands on the screen; of a long subject what fits into `rows`, from `top` on."""
+        lines, room = self._wrapped(columns), self._room(rows)
+        shown = lines[self.top : self.top + room]
         text: Fragments = [("class:ask", f"{safe_line(self.request.name)} asks"), ("", "\n")]
-        text += [("class:subject", f"  {line}\n") for line in shown]
+        text += [(style, f"  {line}\n") for style, line in shown]
         if len(shown) < len(lines):
-            text.append(("class:ask", f"  … {len(lines) - len(shown)} more lines, printed whole above\n"))
+            last = self.top + len(shown)
+            text.append(("class:ask", f"  rows {self.top + 1}-{last} of {len(lines)}, PageUp and PageDown scroll\n"))
         text.append(("class:dim", safe_line(self.request.reason) + "\n"))
         if is_unbounded(self.request):
             text.append(("class:error", "not sandboxed: this command can do anything you can\n"))
         return text + self._answers(takes_keys)
 
-    def is_long(self, rows: int) -> bool:
-        """Whether `fragments` leaves lines of the subject out."""
-        return subject(self.request).count("\n") + 1 > max(rows - 4, 3)
+    def is_long(self, rows: int, columns: int) -> bool:
+        """Whether `fragments` leaves rows of the subject out."""
+        return len(self._wrapped(columns)) > self._room(rows)
+
+    def scroll(self, screens: int, rows: int, columns: int) -> None:
+        """Go on, or back, by so many times what stands on the screen."""
+        room = self._room(rows)
+        last = max(len(self._wrapped(columns)) - room, 0)
+        self.top = min(max(self.top + screens * max(room - 1, 1), 0), last)
+
+    def _room(self, rows: int) -> int:
+        """Rows for the subject: the others are the name, where it is scrolled to, the reason, the warning, answers."""
+        return max(rows - 5, FEWEST_ROWS)
+
+    def _wrapped(self, columns: int) -> Fragments:
+        lines = subject(self.request, self.diff)
+        return [(style, row) for style, line in lines for row in wrap(line, max(columns - 2, 1))]
 
     def _answers(self, takes_keys: bool) -> Fragments:
         if self.stage == "reason":
@@ -61,18 +84,43 @@ class Question:
         return _keys(takes_keys, ("y", "approve"), ("n", "deny"), *always)
 
 
-def subject(request: ApprovalRequest) -> str:
-    """Everything that would be done, as safe lines: a command as it is, other arguments by name."""
+def subject(request: ApprovalRequest, diff: str | None = None) -> Fragments:
+    """Everything that would be done, as safe lines: a command as it is, a change as its diff, the rest by name."""
     arguments = dict(request.arguments)
-    lines = []
+    lines: Fragments = []
     if isinstance(command := arguments.get("command"), str):
-        lines.append(safe(command).expandtabs(4))
+        lines += _styled("class:subject", safe(command))
         del arguments["command"]
+    if diff is not None:
+        lines += _styled("class:subject", safe_line(f"{request.name} {arguments.get('path', '')}"))
+        return lines + [(_DIFF.get(line[:1], ""), line) for _, line in _styled("", safe(diff.removesuffix("\n")))]
     for name, value in arguments.items():
         text = safe(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2))
-        text = text.expandtabs(4)
-        lines.append(f"{safe_line(name)}: {text}" if "\n" not in text else f"{safe_line(name)}:\n{_indent(text)}")
-    return "\n".join(lines)
+        whole = f"{safe_line(name)}: {text}" if "\n" not in text else f"{safe_line(name)}:\n{_indent(text)}"
+        lines += _styled("class:subject", whole)
+    return lines
+
+
+_DIFF = {"+": "class:added", "-": "class:removed", "@": "class:dim", "\\": "class:dim"}
+
+
+def _styled(style: str, text: str) -> Fragments:
+    return [(style, line) for line in text.expandtabs(4).split("\n")]
+
+
+def wrap(line: str, columns: int) -> list[str]:
+    """`line` in rows of at most `columns` cells; every character of it stands in one of them."""
+    if len(line) * 2 <= columns:
+        return [line]
+    rows, row, used = [], "", 0
+    for character in line:
+        cells = 2 if east_asian_width(character) in "WF" else 0 if combining(character) else 1
+        if used + cells > columns and row:
+            rows.append(row)
+            row, used = "", 0
+        row += character
+        used += cells
+    return [*rows, row]
 
 
 def is_unbounded(request: ApprovalRequest) -> bool:

@@ -110,14 +110,25 @@ class Seat:
         """The waiting messages' texts, oldest first."""
         return [item["content"] for name in self.queue if (item := self._message(name))]
 
+    def waiting_names(self) -> list[str]:
+        """Their names, in the same order."""
+        return [name.name for name in self.queue if self._message(name)]
+
     def take_back(self, *, mine: bool, newest: bool = False) -> list[str]:
         """Take waiting messages out of the queue again, oldest first: `mine`, or any composer's; or only the newest.
 
         What the worker claims first stays with it.
         """
         wanted = [name for name in self.queue if self._is_composed(name, mine)]
+        return self._take(wanted[-1:] if newest else wanted)
+
+    def take_one(self, name: str) -> list[str]:
+        """Take one message back, whoever sent it; none where the worker was faster."""
+        return self._take([waiting for waiting in self.queue if waiting.name == name])
+
+    def _take(self, wanted: Sequence[Waiting]) -> list[str]:
         texts = []
-        for waiting in wanted[-1:] if newest else wanted:
+        for waiting in wanted:
             item = inbox.take_back(self.files, waiting.name)
             if item is not None:
                 texts.append(str(item["content"]))

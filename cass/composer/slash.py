@@ -4,11 +4,11 @@ import base64
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from cass import catalogue, commands
+from cass import catalogue, commands, listing
 from cass.access import Mode
 from cass.composer.footer import columns
 from cass.composer.seat import Seat
@@ -30,6 +30,13 @@ class Desk(Protocol):
     def set_mode(self, mode: Mode) -> None: ...
     def leave(self, *switch_to: str) -> None:
         """Leave; with arguments go on with ``cass ARGUMENTS``."""
+
+    def pick(self, title: str, choices: Sequence[str], then: Callable[[int], None], at: int = 0) -> None:
+        """Have the person choose one of `choices`, beginning at one, and go on with its index."""
+
+    def pick_model(self) -> None: ...
+    def take_back(self, name: str) -> None:
+        """Take one waiting message back into the draft."""
 
     def send_to_terminal(self, control: str) -> None: ...
 
@@ -62,12 +69,25 @@ class Slash:
             found = catalogue.find(seat.files.home, chat_id, Path(seat.standing.cwd or os.getcwd()))
             self._desk.leave("--resume", found.chat_id)
             return
-        here = Path(seat.standing.cwd or os.getcwd())
-        others = [s for s in catalogue.summaries(seat.files.home, here) if s.chat_id != seat.files.chat_id]
+        home, here = seat.files.home, Path(seat.standing.cwd or os.getcwd())
+        others = [s for s in catalogue.summaries(home, here) if s.chat_id != seat.files.chat_id]
         if not others:
             raise CassError("there is no other chat of this directory")
-        rows = [(summary.chat_id, safe_line(summary.title)[:60] or "(empty)") for summary in others[:20]]
-        self._desk.say(columns(rows) + "  go to one with: /resume CHAT (any unique part of it)\n")
+        self._desk.pick(
+            "go to a chat", listing.lines(others, home), lambda n: self._desk.leave("--resume", others[n].chat_id)
+        )
+
+    def queue(self, _: str) -> None:
+        texts = self._desk.seat.waiting()
+        if not texts:
+            raise CassError("nothing waits")
+        names = self._desk.seat.waiting_names()
+        self._desk.pick(
+            "take a message back",
+            [text[:1000] for text in texts],
+            lambda n: self._desk.take_back(names[n]),
+            len(texts) - 1,
+        )
 
     def clear(self, _: str) -> None:
         self._desk.seat.order("clear")
@@ -77,9 +97,8 @@ class Slash:
         self._desk.seat.order("compact", **({"focus": focus} if focus else {}))
 
     def model(self, name: str) -> None:
-        standing = self._desk.seat.standing
         if not name:
-            self._desk.say(f"  {safe_line(standing.provider)}: {safe_line(standing.model)}\n")
+            self._desk.pick_model()
             return
         *provider, model = name.split()
         if len(provider) > 1:

@@ -5,7 +5,6 @@ Inline   a child, whose frames the console prints    Paned   a pane of its own  
 
 import asyncio
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from typing import Protocol
@@ -43,9 +42,9 @@ class Transcript:
         """Pass a key on, ``C-o`` or ``C-t``; False where nobody takes it."""
         return False
 
-    def page(self, direction: str) -> list[str] | None:
-        """Scroll half a page ``up`` or ``down``; or return the command to run in the foreground for it."""
-        return None
+    def page(self, direction: str) -> bool:
+        """Scroll half a page ``up`` or ``down`` where it is; False where a page of the composer's own is to do that."""
+        return True
 
     def resize(self) -> None:
         """The terminal may have another width now."""
@@ -87,11 +86,8 @@ class Inline(Transcript):
             self._viewer.send({"key": key})
         return self._viewer is not None
 
-    def page(self, direction: str) -> list[str] | None:
-        if direction != "up" or not shutil.which("less"):
-            return None
-        view = '"$0" -I -m cass.cli cass-view "$1" --no-follow --color always | less -R +G'
-        return ["sh", "-c", view, sys.executable, self._files.chat_id]
+    def page(self, direction: str) -> bool:
+        return direction != "up"
 
     def resize(self) -> None:
         if self._viewer and self._columns != self._screen.columns:
@@ -119,10 +115,10 @@ class Paned(Transcript):
     def press(self, key: str) -> bool:
         return self._is_open() and self._pane is not None and self._pane.press(key)
 
-    def page(self, direction: str) -> list[str] | None:
+    def page(self, direction: str) -> bool:
         if self._is_open() and self._pane is not None:
             self._pane.scroll(direction)
-        return None
+        return True
 
     async def close(self) -> None:
         if self._pane:

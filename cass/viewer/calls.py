@@ -40,6 +40,7 @@ from cass.viewer.look import (
     epoch,
     folded,
     many,
+    spinner,
     wrapped,
 )
 from cass.visible import safe, safe_line
@@ -70,7 +71,7 @@ def finished(block: Call, look: Look) -> list[Text]:
     return made + _result(block, block.result, look)
 
 
-def _head(block: Call, look: Look) -> list[Text]:
+def _head(block: Call, look: Look, mark: str = "●") -> list[Text]:
     if block.result is None:
         style = WARN if block.request else DIM
     else:
@@ -82,7 +83,7 @@ def _head(block: Call, look: Look) -> list[Text]:
         shown, said = cut(shown, SHORT_LINES, look.short_characters, look)
     shown = [name + shown[0], *shown[1:], *([Text(said, DIM)] if said else [])]
     made = [part for line in shown for part in folded(line, look, 4)]
-    return prose.indent(made, _UNDER, first=Text("● ", style))
+    return prose.indent(made, _UNDER, first=Text(f"{mark} ", style))
 
 
 def _result(block: Call, result: ToolResult, look: Look) -> list[Text]:
@@ -177,7 +178,8 @@ def _meant(arguments: Mapping[str, Any]) -> list[Text]:
 
 def running(block: Call, look: Look, at: float) -> list[Text]:
     """A call that waits for the person, or runs."""
-    made = _head(block, look)
+    runs = block.request is None and not look.is_framed
+    made = _head(block, look, spinner(at) if runs else "●")
     if block.request is not None and look.is_framed:
         return [*made, *_foot(Text("waits for your answer", WARN), look)]
     if block.request is not None:

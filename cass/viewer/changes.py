@@ -26,7 +26,7 @@ def lines(diff: str, look: Look, taken: int) -> list[Text]:
     shown, said = cut([text for _, text in rows], SHORT_LINES, look.short_characters, look)
     made: list[Text] = []
     for (number, _), text in zip(rows, shown, strict=False):
-        parts = folded(text, look, taken + room + 1)
+        parts = folded(text, look, taken + room + 2)
         made += prose.indent(parts, Text(" " * (room + 2)), first=Text(f"{number:>{room}} ", DIM))
     return [*made, Text(said, DIM)] if said else made
 
@@ -50,6 +50,8 @@ def _rows(diff: str) -> Iterator[tuple[str, Text]]:
         elif mark == "\\":
             yield "", Text(line[1:], DIM)
         else:
-            yield str(old if mark == "-" else new), Text(line, _STYLES.get(mark, DIM))
+            text = Text(line[1:])
+            text.expand_tabs(prose.TAB)  # in the columns that they have in the file
+            yield str(old if mark == "-" else new), Text(mark, _STYLES.get(mark, DIM)).append_text(text)
             old += mark != "+"
             new += mark != "-"

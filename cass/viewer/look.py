@@ -18,6 +18,9 @@ SHORT_CHARACTERS = 2_000
 """Of a result, or of arguments, in the short view."""
 HEAD_LINES = 4
 """Of these, so many are the first ones where the last ones matter more."""
+SPINNER = "·∙•∙"
+SPIN_S = 0.25
+"""A step of it: slow enough to be calm, and to cost next to nothing."""
 
 DIM = prose.DIM
 BOLD = prose.BOLD
@@ -129,6 +132,11 @@ def _fitting(body: Iterable[Text], characters: int) -> list[Text]:
             break
         fitting.append(line)
     return fitting
+
+
+def spinner(at: float) -> str:
+    """What moves while something runs: a dot that swells and fades."""
+    return SPINNER[int(at / SPIN_S) % len(SPINNER)]
 
 
 def more(number: int, noun: str) -> str:

@@ -14,6 +14,7 @@ from cass.markdown import Code, Fence, Piece, Prose, Splitter
 from cass.records import Assistant, Meta, Notice, Record, TurnEnd, User
 from cass.viewer import calls, render
 from cass.viewer.look import DIM, SHORT_CHARACTERS, WARN, Look, ansi
+from cass.viewer.reading import Growing, moment
 
 FIRST_PAINT = 16_000
 """Characters of a chat that are shown when it is opened: some screens, laid out in less time than one notices."""
@@ -53,27 +54,60 @@ class Page:
         self._above = ""
         """Kind of what was given last."""
         self._stream: _Stream | None = None
+        self._resumed: Growing | None = None
+        """What another page gave of an answer."""
         self._is_running = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a worker does anything now."""
+        return self._is_running and self.now.status is not None and self.now.status.state != "idle"
 
     # ---- finished lines
 
-    def begin(self, records: Iterable[Record], last: int | None, budget: int = FIRST_PAINT) -> list[str]:
-        """The newest blocks of a chat just opened: `last` messages, or as many as fit the budget.
+    def begin(
+        self, records: Iterable[Record], last: int | None, since: str = "", budget: int = FIRST_PAINT
+    ) -> list[str]:
+        """The newest blocks of a chat just opened: `last` messages, those `since` a time, or as many as fit the budget.
 
         With 0 nothing is given, not even the header: the screen has it all, and goes on.
         """
-        blocks = self._fold.steps(records)
-        self._turn = _last_turn(blocks)
+        blocks, first = self._open(records, since)
         if last == 0:
-            self._above = "line"
             return []
+        self._above = ""
         head = [block for block in blocks[:1] if isinstance(block, Meta)]
-        start = max(newest(blocks, last, budget), len(head))
+        start = max(first if since else newest(blocks, last, budget), len(head))
         made = [line for block in head for line in self._put(block)]
         if start > len(head):
             made += self._apart("line") + render.rule(EARLIER, self.look)
         made += [line for block in blocks[start:] for line in self._put(block)]
         return self._ansi(made)
+
+    def resume(self, records: Iterable[Record], growing: Growing | None) -> None:
+        """Go on below what another page gave: all of these records, and so much of the answer that grows."""
+        self._open(records)
+        self._resumed = growing
+
+    @property
+    def growing(self) -> Growing | None:
+        """How far the growing answer was given."""
+        stream = self._stream
+        if stream is None:
+            return None
+        return Growing(stream.of, len(stream.text), stream.thought, stream.has_thought)
+
+    def _open(self, records: Iterable[Record], since: str = "") -> tuple[list[Block], int]:
+        """Take records in and give nothing; return their blocks, and the index of the first one `since` a time."""
+        blocks: list[Block] = []
+        first = None
+        for record in records:
+            if first is None and moment(record) >= since and not isinstance(record, Meta):
+                first = len(blocks)
+            blocks += self._fold.step(record)
+        self._turn = _last_turn(blocks)
+        self._above = _kind(blocks[-1]) if blocks else ""
+        return blocks, len(blocks) if first is None else first
 
     def take(self, records: Iterable[Record], is_running: bool) -> list[str]:
         """Lines that are finished now."""
@@ -105,7 +139,7 @@ class Page:
     def _put(self, block: Block) -> list[Text]:
         if isinstance(block, Assistant):
             made = [] if self._stream is not None and self._stream.of == block.id else self._break_off()
-            return made + self._settle(self._stream or _Stream(block.id), block)
+            return made + self._settle(self._stream or self._begun(block.id, block.content), block)
         made = [] if isinstance(block, Notice) else self._break_off()
         lines = render.lines(block, self.look)
         return made + (self._apart(_kind(block)) + lines if lines else [])
@@ -124,9 +158,23 @@ class Page:
         made: list[Text] = []
         if self._stream is None or self._stream.of != answer.of:
             made += self._break_off()
-            self._stream = _Stream(answer.of)
+            self._stream = self._begun(answer.of, answer.text)
         made += self._think(self._stream, answer.reasoning, bool(answer.text or answer.calls))
         return made + self._feed(self._stream, answer.text)
+
+    def _begun(self, of: str, text: str) -> _Stream:
+        """A stream at its beginning, or where another page left it."""
+        stream, given = _Stream(of), self._resumed
+        if given is None or given.of != of:
+            return stream
+        self._resumed = None
+        stream.text, stream.thought, stream.has_thought = text[: given.text], given.thought, given.has_thought
+        pieces = stream.splitter.feed(stream.text)
+        stream.begun = bool(pieces)
+        stream.info = next((piece.info for piece in reversed(pieces) if isinstance(piece, Fence)), "")
+        if pieces or stream.thought or stream.has_thought:
+            self._above = "text" if pieces else "thought"
+        return stream
 
     def _think(self, stream: _Stream, reasoning: str, is_whole: bool) -> list[Text]:
         """Whole lines of reasoning where it is shown, else one line when it is over."""
@@ -196,8 +244,9 @@ class Page:
     def _before(self, first: Text) -> list[Text]:
         """The empty line that will stand there once the block is finished, so that nothing jumps then."""
         stream = self._stream
+        is_call = self.now.call is not None or first.plain.startswith("●")
         in_fence = stream is not None and stream.begun and stream.splitter.in_fence
-        together = in_fence or not self._above or (self._above == "call" and first.plain.startswith("●"))
+        together = in_fence or not self._above or (self._above == "call" and is_call)
         return [] if together or not first.plain else [Text()]
 
     def _rest(self, answer: Answer) -> list[Text]:

@@ -18,12 +18,14 @@ from cass.blocks import Answer, Block, Call, Moved, Now
 from cass.markdown import Code, Fence, Piece, Prose, split
 from cass.records import Approval, Assistant, Compaction, Meta, Notice, Status, TurnEnd, User
 from cass.viewer import calls, prose
-from cass.viewer.look import BAD, BOLD, DIM, MARK, WARN, Look, cut, elapsed, many, wrapped
+from cass.viewer.look import BAD, BOLD, DIM, MARK, WARN, Look, cut, elapsed, many, spinner, wrapped
 from cass.visible import safe, safe_line
 
 MESSAGE_LINES = 60
 MESSAGE_CHARACTERS = 10_000
 """Of a user's message in the short view: enough for what is written, too little for what is pasted."""
+CHARACTERS_PER_TOKEN = 4
+"""About so many, of English and of code."""
 
 
 # ---- blocks ---------------------------------------------------------------------------------------------------------
@@ -183,18 +185,26 @@ def now(what: Now, rest: list[Text], look: Look, at: float) -> list[Text]:
     made = list(rest)
     if what.answer is not None:
         made += [line for name, arguments in what.answer.calls for line in calls.begun(name, arguments, look)]
-    if what.status is not None and (said := state(what.status, at)) is not None:
-        made += [Text()] * bool(made) + wrapped(said, look)
+    if what.status is not None and what.status.state != "idle" and not look.is_framed:
+        made += [Text()] * bool(made) + wrapped(state(what, what.status, at), look)
     return made
 
 
-def state(status: Status, at: float) -> Text | None:
-    """What the worker does, in words; None while it does nothing."""
-    if status.state == "idle":
-        return None
+def state(what: Now, status: Status, at: float) -> Text:
+    """What the worker does, in words, since when, and what the turn has brought."""
     detail = f": {safe_line(status.detail)}" if status.detail else ""
     style = WARN if status.state == "retrying" else DIM
-    return Text(f"∙ {safe_line(status.state)}{detail}{elapsed(status.created_at, at)}", style)
+    took = elapsed(what.since or status.created_at, at)
+    return Text(f"{spinner(at)} {safe_line(status.state)}{detail}{took}{_tokens(what)}", style)
+
+
+def _tokens(what: Now) -> str:
+    """Of an answer that grows nobody has counted them yet."""
+    growing = 0
+    if what.answer is not None:
+        growing = len(what.answer.text) + len(what.answer.reasoning) + sum(len(text) for _, text in what.answer.calls)
+    tokens = what.output + growing // CHARACTERS_PER_TOKEN
+    return f" · {'≈ ' if growing else ''}{many(tokens, 'token')}" if tokens else ""
 
 
 def growing_thought(message: Answer, look: Look) -> list[Text]:

@@ -1,7 +1,8 @@
 """Surfaces: where lines are shown. A terminal of our own, frames for whoever owns the terminal, or a plain stream.
 
-Frames are one JSON object a line: ``{"print": lines}`` for finished lines, each with its newline, or
-``{"live": lines}`` for what stands below them until the next such frame, ``""`` for nothing.
+Frames are one JSON object a line: ``{"print": lines, "at": word}`` for finished lines, each with its newline, and how
+far the screen is with them, for ``--after``; or ``{"live": lines}`` for what stands below them until the next such
+frame, ``""`` for nothing.
 """
 
 import contextlib
@@ -23,8 +24,8 @@ FRAMES_HEIGHT = 16
 
 
 class Surface(Protocol):
-    def show(self, finished: Sequence[str], live: Sequence[str]) -> None:
-        """Add finished lines, and have `live` below them until the next call."""
+    def show(self, finished: Sequence[str], live: Sequence[str], at: str = "") -> None:
+        """Add finished lines, and have `live` below them until the next call. `at` is how far the screen is then."""
 
     def size(self) -> tuple[int, int]:
         """Columns, 0 where only others know them, and how many lines of `live` have room."""
@@ -39,7 +40,7 @@ class Surface(Protocol):
 class Stream:
     """A pipe, a file, or a terminal that cannot take a line back: finished lines only."""
 
-    def show(self, finished: Sequence[str], live: Sequence[str]) -> None:
+    def show(self, finished: Sequence[str], live: Sequence[str], at: str = "") -> None:
         if finished:
             write("".join(f"{line}\n" for line in finished).encode("utf-8", "replace"))
 
@@ -57,9 +58,9 @@ class Frames:
     def __init__(self) -> None:
         self._live = ""
 
-    def show(self, finished: Sequence[str], live: Sequence[str]) -> None:
+    def show(self, finished: Sequence[str], live: Sequence[str], at: str = "") -> None:
         if finished:
-            self._frame({"print": "".join(f"{line}\n" for line in finished)})
+            self._frame({"print": "".join(f"{line}\n" for line in finished), "at": at})
         below = "\n".join(live)
         if below != self._live:
             self._live = below
@@ -91,7 +92,7 @@ class Terminal:
         self._modes = termios.tcgetattr(STDIN) if os.isatty(STDIN) else None
         self._listen()
 
-    def show(self, finished: Sequence[str], live: Sequence[str]) -> None:
+    def show(self, finished: Sequence[str], live: Sequence[str], at: str = "") -> None:
         if finished or list(live) != self._live:
             begin, end = self._TOGETHER
             above = "".join(f"{line}\n" for line in finished)

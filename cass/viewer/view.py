@@ -12,23 +12,25 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from types import FrameType
 
-from cass import jsonl, presence, records
+from cass import jsonl, presence
+from cass.errors import UsageError
 from cass.home import Files
-from cass.records import Assistant, BadRecord, Meta, Notice, Record, User
+from cass.records import Record
 from cass.tail import Tail
-from cass.viewer.look import SHORT_CHARACTERS, Look, look_for
+from cass.viewer import preferences, reading
+from cass.viewer.look import SHORT_CHARACTERS, SPIN_S, Look, look_for
 from cass.viewer.page import Page
+from cass.viewer.reading import Place
+from cass.viewer.since import since
 from cass.viewer.surface import STDIN, STDOUT, Frames, Stream, Surface, Terminal, columns, write
 from cass.viewer.watch import Watch
 
-WINDOW = 1 << 20
-"""Bytes from the end of a chat that opening it reads, unless they hold too few messages."""
-FIRST_LINE = 1 << 20
 BATCH = 256
 """Records of a chat that is printed whole, laid out and written at a time."""
 TICK_S = 1.0
@@ -50,8 +52,11 @@ class Options:
     last: int | None = None
     """Only so many messages (lines, for `json`) of what the chat holds already; None: some screens, or everything where
     it is not followed."""
+    since: str | None = None
+    """Only what is not older: a duration, or a time."""
     full: bool = False
-    reasoning: bool = False
+    reasoning: bool | None = None
+    """None: as ``show_reasoning`` in config.json says, or else not."""
     plain: bool = False
     json: bool = False
     """The lines of the chat as they are."""
@@ -61,8 +66,6 @@ class Options:
     """Columns; None: the terminal's."""
     color: str = "auto"
     """``auto``, ``always`` or ``never``."""
-    short_characters: int = SHORT_CHARACTERS
-    """How much of a result the short view shows."""
     after: str | None = None
     """With `frames`: go on where a viewer before this one ended (``--after AT``). Each frame with ``print`` has ``at``
     too, a word that tells how far the screen is with it; whoever starts a viewer again gives the last one it has got.
@@ -75,6 +78,8 @@ def run(files: Files, options: Options) -> int:
         signal.signal(number, _leave)
     if options.frames:  # Ctrl-C is a key of whoever owns the terminal, and goes to all its processes
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if options.since is not None:
+        options = replace(options, since=since(options.since, datetime.now().astimezone()))
     is_terminal = os.isatty(STDOUT) and not options.frames
     follows = options.follow if options.follow is not None else is_terminal or options.frames
     try:
@@ -93,7 +98,8 @@ def _leave(number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + number)  # through every `finally`, which restores the terminal
 
 
-def _look(options: Options, is_terminal: bool) -> Look:
+def _look(files: Files, options: Options, is_terminal: bool) -> Look:
+    wanted = preferences.read(files.home)
     shows = is_terminal or options.frames
     look = look_for(os.environ, shows, options.color)
     escapes = look.escapes and not options.plain
@@ -104,44 +110,10 @@ def _look(options: Options, is_terminal: bool) -> Look:
         escapes=escapes,
         color=look.color and escapes,
         full=options.full,
-        reasoning=options.reasoning,
-        short_characters=options.short_characters,
+        reasoning=wanted.get("show_reasoning", False) if options.reasoning is None else options.reasoning,
+        short_characters=wanted.get("ui_tool_result_limit", SHORT_CHARACTERS),
         is_framed=options.frames,
     )
-
-
-# ---- a chat as it is opened -----------------------------------------------------------------------------------------
-
-
-def _open(files: Files, last: int | None) -> tuple[Tail, list[Record]]:
-    """A tail at the end of the chat, and the records before it: its first one, and enough for `last` messages."""
-    size = WINDOW
-    while True:
-        tail = Tail.last(files.chat, size)
-        found = tail.read()
-        messages = sum(isinstance(record, (User, Assistant)) for record in found)
-        if messages > (last or 0) or size >= files.chat.stat().st_size:
-            return tail, [*_first(files), *found]
-        tail.close()
-        size *= 8
-
-
-def _first(files: Files) -> list[Record]:
-    with open(files.chat, "rb") as chat, contextlib.suppress(BadRecord):
-        record = records.decode(chat.readline(FIRST_LINE))
-        return [record] if isinstance(record, Meta) else []
-    return []
-
-
-def _all(files: Files) -> Iterator[Record]:
-    """Every record, read line by line: a chat may be longer than memory."""
-    with open(files.chat, "rb") as chat:
-        for number, line in enumerate(chat, 1):
-            try:
-                yield records.decode(line)
-            except BadRecord as e:
-                if line.endswith(b"\n"):  # else it is only not finished
-                    yield Notice(level="warning", text=f"{files.chat}: line {number} is damaged and was skipped: {e}")
 
 
 # ---- printing -------------------------------------------------------------------------------------------------------
@@ -149,14 +121,14 @@ def _all(files: Files) -> Iterator[Record]:
 
 def _print(files: Files, options: Options, is_terminal: bool) -> None:
     """The chat as it is now, and no more."""
-    page, surface = Page(_look(options, is_terminal)), Stream()
-    if options.last is not None:
-        tail, found = _open(files, options.last)
+    page, surface = Page(_look(files, options, is_terminal)), Stream()
+    if options.last is not None or options.since:
+        tail, found = reading.newest(files, options.last, options.since or "")
         tail.close()
-        surface.show(page.begin(found, options.last), ())
+        surface.show(page.begin(found, options.last, options.since or ""), ())
     else:
         batch: list[Record] = []
-        for record in _all(files):
+        for record in reading.everything(files):
             batch.append(record)
             if len(batch) >= BATCH:
                 surface.show(page.take(batch, is_running=False), ())
@@ -183,7 +155,7 @@ def _pass_on(files: Files, options: Options, follows: bool) -> None:
 
 def _pass_on_until_now(path: Path, last: int | None) -> Tail:
     """Write the whole lines of a chat, all or the last so many; return the tail of what follows."""
-    size = WINDOW
+    size = reading.WINDOW
     while last is not None:
         tail = Tail.last(path, size)
         lines = tail.lines()
@@ -194,7 +166,7 @@ def _pass_on_until_now(path: Path, last: int | None) -> Tail:
         size *= 8
     done = 0
     with open(path, "rb") as chat:
-        while lines := [line for line in chat.readlines(WINDOW) if line.endswith(b"\n")]:
+        while lines := [line for line in chat.readlines(reading.WINDOW) if line.endswith(b"\n")]:
             write(b"".join(lines))
             done += sum(map(len, lines))
     return Tail(path, done)
@@ -215,18 +187,26 @@ def _poll(watch: Watch) -> select.poll:
 
 
 def _follow(files: Files, options: Options, is_terminal: bool) -> None:
-    look = _look(options, is_terminal)
+    look = _look(files, options, is_terminal)
     surface: Surface = Stream()
     if options.frames:
         surface = Frames()
     elif is_terminal and look.escapes:
         surface = Terminal()
+    after = _place(options.after) if options.after is not None else None
     viewer = Viewer(files, Page(look), surface, has_own_width=options.width is None)
     try:
-        viewer.open(options.last)
+        viewer.open(options.last, options.since or "", after)
         viewer.follow()
     finally:
         viewer.close()
+
+
+def _place(word: str) -> Place:
+    try:
+        return Place.parse(word)
+    except ValueError as e:
+        raise UsageError(f"--after {word}: not a place that a frame named") from e
 
 
 class Viewer:
@@ -244,13 +224,18 @@ class Viewer:
         self._expects_worker_until = time.monotonic() + patience
         self._heard = b""
 
-    def open(self, last: int | None) -> None:
+    def open(self, last: int | None, since: str = "", after: Place | None = None) -> None:
         """The first paint."""
         is_told = isinstance(self._surface, Frames) and self._has_own_width
         if is_told and select.select([STDIN], [], [], FIRST_WORD_S)[0]:
             self._hear()  # how wide to paint
-        self._chat, found = _open(self._files, last)
-        self._surface.show(self._page.begin(found, last), ())
+        if after is not None:
+            self._chat, found = reading.again(self._files, after)
+            self._live, live = reading.again_live(self._files, after)
+            self._page.resume([*found, *live], after.growing)
+        else:
+            self._chat, found = reading.newest(self._files, last, since)
+            self._show(self._page.begin(found, last, since), ())
 
     def follow(self) -> None:
         """Until the person, the terminal or the reader is gone."""
@@ -262,11 +247,16 @@ class Viewer:
         settled = time.monotonic() + SETTLED_S
         while True:
             self._update()
-            wait = SETTLING_S if time.monotonic() < settled else TICK_S
+            wait = SETTLING_S if time.monotonic() < settled else self._step()
             ready = [fd for fd, _ in poll.poll(wait * 1000)]
             if STDOUT in ready or (STDIN in ready and not self._hear()):
                 return
             self._watch.drain()
+
+    def _step(self) -> float:
+        """Seconds until something is to be shown although nothing happened."""
+        moves = self._page.is_busy and isinstance(self._surface, Terminal)
+        return SPIN_S if moves else TICK_S
 
     def close(self) -> None:
         self._surface.close()
@@ -287,7 +277,12 @@ class Viewer:
         elif time.monotonic() > self._expects_worker_until:
             self._expects_worker_until = math.inf  # said once
             finished += self._page.say("no worker runs; a message or cass --resume starts one")
-        self._surface.show(finished, self._page.live(time.time(), height))
+        self._show(finished, self._page.live(time.time(), height))
+
+    def _show(self, finished: Sequence[str], live: Sequence[str]) -> None:
+        assert self._chat is not None
+        place = Place(self._chat.place, self._live.inode, self._live.place, self._page.growing)
+        self._surface.show(finished, live, str(place))
 
     def _shaken(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGCONT:
@@ -330,4 +325,4 @@ class Viewer:
             again = self._page.again(replace(look, reasoning=not look.reasoning), words)
         else:
             return
-        self._surface.show(again, self._page.live(time.time(), self._surface.size()[1]))
+        self._show(again, self._page.live(time.time(), self._surface.size()[1]))

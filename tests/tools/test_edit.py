@@ -210,3 +210,11 @@ def test_a_unique_piece_of_any_text_is_replaced_like_str_replace(text, draw):
     else:
         with pytest.raises(ToolError, match=f"occurs {places} times"):
             find(text.encode(), edits, "f")
+
+
+@pytest.mark.parametrize("codec", ["utf-8", "utf-16", "latin-1"])
+def test_it_tells_what_it_changed_in_a_text(workspace, f, codec):
+    f.write_bytes("é\na\nb\n".encode(codec))
+    done = workspace.outcome("edit", path="f", edits=[{"old_text": "b", "new_text": "c"}])
+    assert done.diff is not None
+    assert done.diff.endswith(" a\n-b\n+c\n")

@@ -227,3 +227,11 @@ def test_a_full_disk_and_a_used_up_quota_are_told_apart(workspace):
         "cannot write f: the disk is full; nothing was changed",
         "cannot write f: the disk quota is used up; nothing was changed",
     ]
+
+
+def test_it_tells_what_it_changed_in_a_text(workspace):
+    assert workspace.outcome("write", path="f", content="a\nb\n").diff == "@@ -0,0 +1,2 @@\n+a\n+b\n"
+    assert workspace.outcome("write", path="f", content="a\nc\n").diff == "@@ -1,2 +1,2 @@\n a\n-b\n+c\n"
+    assert workspace.outcome("write", path="f", content="a\nc\n").diff is None
+    (workspace.root / "binary").write_bytes(b"\0\1")
+    assert workspace.outcome("write", path="binary", content="a\n").diff is None

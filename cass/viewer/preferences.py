@@ -1,0 +1,30 @@
+"""Preferences of the person for their screens, from ``config.json``.
+
+Only the keys that a viewer needs are read here, in a millisecond; what is wrong in that file is said by `config`,
+wherever a worker starts.
+"""
+
+from typing import Any
+
+from cass import jsonl
+from cass.home import Home
+
+NOTIFY = ("off", "bell", "all")
+
+
+def read(home: Home) -> dict[str, Any]:
+    """``notify``, ``show_reasoning`` and ``ui_tool_result_limit``, as far as they are there and make sense."""
+    try:
+        found = jsonl.load(home.config.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {key: found[key] for key, is_right in _RIGHT.items() if key in found and is_right(found[key])}
+
+
+_RIGHT = {
+    "notify": lambda value: value in NOTIFY,
+    "show_reasoning": lambda value: isinstance(value, bool),
+    "ui_tool_result_limit": lambda value: type(value) is int and value > 0,
+}
