@@ -436,10 +436,9 @@ def open_turn(records: Iterable[Record]) -> tuple[str, ...]:
 
 def closing(records: Sequence[Record], reason: str, at: str) -> list[Fact]:
     """What to append so that the next request is valid after a worker died: results, then the end of the turn."""
+    content = f"Error: interrupted: {reason}; what the call had begun may have gone on"
     results: list[Fact] = [
-        ToolResult(
-            tool_call_id=call.id, name=call.name, content=f"Error: interrupted: {reason}; what it had begun may have gone on", ok=False, created_at=at
-        )
+        ToolResult(tool_call_id=call.id, name=call.name, content=content, ok=False, created_at=at)
         for call in open_calls(records)
     ]
     answers = open_turn(records)

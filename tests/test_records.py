@@ -348,7 +348,11 @@ def test_closing_says_why_and_names_the_turn():
     found = records.closing([user("1"), asks("2", "c"), user("3")], "the worker ended", AT)
     assert found == [
         ToolResult(
-            tool_call_id="c", name="ls", content="Error: interrupted: the worker ended", ok=False, created_at=AT
+            tool_call_id="c",
+            name="ls",
+            content="Error: interrupted: the worker ended; what the call had begun may have gone on",
+            ok=False,
+            created_at=AT,
         ),
         TurnEnd(turn="1", answers=("1", "3"), outcome="failed", error="interrupted: the worker ended", created_at=AT),
     ]

@@ -1,13 +1,23 @@
 """What people mean by a time."""
 
-from datetime import datetime, timedelta, timezone
+import time
+from datetime import datetime
 
 import pytest
 
 from cass.errors import UsageError
 from cass.viewer.since import since
 
-NOW = datetime(2026, 6, 20, 14, 30, 12, 345000, timezone(timedelta(hours=2)))
+NOW = datetime(2026, 6, 20, 14, 30, 12, 345000)
+
+
+@pytest.fixture(autouse=True)
+def in_berlin(monkeypatch):
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.mark.parametrize(
@@ -24,6 +34,7 @@ NOW = datetime(2026, 6, 20, 14, 30, 12, 345000, timezone(timedelta(hours=2)))
         ("9:05:07", "2026-06-20T07:05:07.000Z"),
         ("23:00", "2026-06-19T21:00:00.000Z"),
         ("2026-06-20", "2026-06-19T22:00:00.000Z"),
+        ("2026-01-20", "2026-01-19T23:00:00.000Z"),
         ("2026-06-20 14:30", "2026-06-20T12:30:00.000Z"),
         ("2026-06-20T14:30:00Z", "2026-06-20T14:30:00.000Z"),
         ("2026-06-20T14:30:12.345Z", "2026-06-20T14:30:12.345Z"),

@@ -77,7 +77,8 @@ class Page:
             return []
         self._above = ""
         head = [block for block in blocks[:1] if isinstance(block, Meta)]
-        start = max(first if since else newest(blocks, last, budget), len(head))
+        start = newest(blocks, last, budget) if last is not None or not since else 0
+        start = max(start, first, len(head))
         made = [line for block in head for line in self._put(block)]
         if start > len(head):
             made += self._apart("line") + render.rule(EARLIER, self.look)

@@ -4,6 +4,7 @@ Only the keys that a viewer needs are read here, in a millisecond; what is wrong
 wherever a worker starts.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from cass import jsonl
@@ -23,7 +24,7 @@ def read(home: Home) -> dict[str, Any]:
     return {key: found[key] for key, is_right in _RIGHT.items() if key in found and is_right(found[key])}
 
 
-_RIGHT = {
+_RIGHT: dict[str, Callable[[Any], bool]] = {
     "notify": lambda value: value in NOTIFY,
     "show_reasoning": lambda value: isinstance(value, bool),
     "ui_tool_result_limit": lambda value: type(value) is int and value > 0,

@@ -18,10 +18,10 @@ from datetime import datetime
 from pathlib import Path
 from types import FrameType
 
-from cass import jsonl, presence
+from cass import jsonl, presence, records
 from cass.errors import UsageError
 from cass.home import Files
-from cass.records import Record
+from cass.records import BadRecord, Record
 from cass.tail import Tail
 from cass.viewer import preferences, reading
 from cass.viewer.look import SHORT_CHARACTERS, SPIN_S, Look, look_for
@@ -79,7 +79,7 @@ def run(files: Files, options: Options) -> int:
     if options.frames:  # Ctrl-C is a key of whoever owns the terminal, and goes to all its processes
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     if options.since is not None:
-        options = replace(options, since=since(options.since, datetime.now().astimezone()))
+        options = replace(options, since=since(options.since, datetime.now()))
     is_terminal = os.isatty(STDOUT) and not options.frames
     follows = options.follow if options.follow is not None else is_terminal or options.frames
     try:
@@ -141,7 +141,7 @@ def _print(files: Files, options: Options, is_terminal: bool) -> None:
 
 def _pass_on(files: Files, options: Options, follows: bool) -> None:
     """Lines as they are in the files; a live one only while a worker runs."""
-    chat = _pass_on_until_now(files.chat, options.last)
+    chat = _pass_on_until_now(files.chat, options.last, options.since or "")
     live = Tail(files.live)
     with contextlib.closing(Watch(files.chat, files.live)) as watch:
         poll = _poll(watch)
@@ -153,14 +153,17 @@ def _pass_on(files: Files, options: Options, follows: bool) -> None:
             watch.drain()
 
 
-def _pass_on_until_now(path: Path, last: int | None) -> Tail:
-    """Write the whole lines of a chat, all or the last so many; return the tail of what follows."""
+def _pass_on_until_now(path: Path, last: int | None, since: str) -> Tail:
+    """Write the whole lines of a chat, all, the last so many, or from a time on; return the tail of what follows."""
     size = reading.WINDOW
-    while last is not None:
+    while last is not None or since:
         tail = Tail.last(path, size)
         lines = tail.lines()
-        if len(lines) > last or size >= path.stat().st_size:
-            _write_lines(lines[len(lines) - min(last, len(lines)) :])
+        first = 0 if last is None else max(len(lines) - last, 0)
+        while first < len(lines) and _moment(lines[first]) < since:
+            first += 1
+        if first or size >= path.stat().st_size:
+            _write_lines(lines[first:])
             return tail
         tail.close()
         size *= 8
@@ -170,6 +173,13 @@ def _pass_on_until_now(path: Path, last: int | None) -> Tail:
             write(b"".join(lines))
             done += sum(map(len, lines))
     return Tail(path, done)
+
+
+def _moment(line: bytes) -> str:
+    try:
+        return reading.moment(records.decode(line))
+    except BadRecord:
+        return ""
 
 
 def _write_lines(lines: list[bytes]) -> None:
