@@ -212,7 +212,8 @@ def _matches(rule: str, tool: str, subject: str, *, strict: bool) -> bool:
     if found is None or found[1] != tool:
         return False
     pattern = found[2]
-    if pattern is None or pattern in (subject, glob.escape(subject)):
+    # A rule for one command has its brackets escaped: as plain text it must not allow a command that looks like it.
+    if pattern is None or pattern == glob.escape(subject) or (pattern == subject and not (strict and "[" in subject)):
         return True
     if tool in RUNS and strict and not _is_plain(subject):
         return False

@@ -76,8 +76,10 @@ class Desk:
     supports_tools: bool
     answer: Callable[[str], Awaitable[Answer]]
     """Waits for the person's answer to the request with this id."""
-    steering: Callable[[], list[User]]
-    """Messages that the person wants heard before the turn goes on; each is handed out once."""
+    is_steered: Callable[[], bool]
+    """Whether the person wants to be heard before the turn goes on."""
+    steering: Callable[[], User | None]
+    """The next message of those; handed out once, and only when it is written down at once."""
 
     def status(self, state: str, detail: str | None = None) -> Status:
         return Status(
@@ -185,20 +187,21 @@ async def _rounds(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
             async for record in answer:
                 yield record
         assert state.last is not None
-        news: list[User] = []
+        steered = False
         for call in state.last.tool_calls:
-            if news:
+            if steered:
                 yield _result(call, "Error: not run: the user wrote")
                 continue
             async with aclosing(_call(desk, state, call)) as found:
                 async for record in found:
                     yield record
-            news = desk.steering()
-        news += desk.steering()
-        for user in news:
+            steered = desk.is_steered()
+        is_over = not state.last.tool_calls
+        while user := desk.steering():
+            is_over = False
             state.answers.append(user.id)
             yield user
-        if not state.last.tool_calls and not news:
+        if is_over:
             return
 
 
@@ -311,6 +314,16 @@ async def _call(desk: Desk, state: _State, call: ToolCall) -> AsyncGenerator[Rec
                 yield record
     except ToolError as e:
         yield _result(call, f"Error: {e}")
+    except CassError:
+        raise
+    except Exception as e:
+        yield _bug(call, e)
+
+
+def _bug(call: ToolCall, error: Exception) -> ToolResult:
+    """A bug in a tool: its traceback goes to the log, the model and the person hear of it."""
+    traceback.print_exception(error)
+    return _result(call, f"Error: {call.name} has a bug: {type(error).__name__}: {str(error)[:200]}")
 
 
 def _question(call: ToolCall, ask: Ask, action: access.Action) -> ApprovalRequest:
@@ -365,20 +378,14 @@ async def _run(
     yield desk.status("running")
     yield ToolStarted(tool_call_id=call.id, created_at=jsonl.now())
     state.output.clear()
-    try:
-        async with aclosing(tool.run(call.arguments, place)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, str):
-                    state.say(piece)
-                    yield ToolOutput(tool_call_id=call.id, text=piece)
-                else:
-                    desk.place.seen.update(piece.seen)
-                    yield _result(call, piece.content, ok=piece.ok, seen=piece.seen, diff=piece.diff)
-    except ToolError:
-        raise
-    except Exception as e:  # a bug in a tool: its traceback goes to the log, the model and the person hear of it
-        traceback.print_exc()
-        yield _result(call, f"Error: {call.name} has a bug: {type(e).__name__}: {e}")
+    async with aclosing(tool.run(call.arguments, place)) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, str):
+                state.say(piece)
+                yield ToolOutput(tool_call_id=call.id, text=piece)
+            else:
+                desk.place.seen.update(piece.seen)
+                yield _result(call, piece.content, ok=piece.ok, seen=piece.seen, diff=piece.diff)
     state.output.clear()
 
 

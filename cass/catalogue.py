@@ -6,6 +6,7 @@ Lists read the head and the end of each file as plain JSON: ten thousand chats t
 import contextlib
 import os
 import re
+import stat
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,10 +60,13 @@ def summary(files: Files) -> Summary | None:
 def _summary(chat_id: str, path: str, cwd: str | None) -> Summary | None:
     """From the head and the end of a file; None also where its workspace is not `cwd`."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)  # whatever it is, it hangs nobody
     except OSError:
         return None
     try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            return None
         head = os.pread(fd, _HEAD, 0)
         if b"\n" not in head:  # a workspace with a long path, many project instructions
             head = os.pread(fd, _TITLE_WITHIN, 0)
@@ -71,15 +75,13 @@ def _summary(chat_id: str, path: str, cwd: str | None) -> Summary | None:
         if first.get("type") != "meta" or (cwd is not None and place != cwd and os.path.realpath(place) != cwd):
             return None
         created = str(first.get("created_at", ""))
-        return Summary(chat_id, created, _changed_at(fd, head), str(first.get("model", "")), place, _title(fd, head))
-    except IsADirectoryError:
-        return None
+        model = str(first.get("model", ""))
+        return Summary(chat_id, created, _changed_at(fd, head, found), model, place, _title(fd, head))
     finally:
         os.close(fd)
 
 
-def _changed_at(fd: int, head: bytes) -> str:
-    found = os.fstat(fd)
+def _changed_at(fd: int, head: bytes, found: os.stat_result) -> str:
     end = head if found.st_size == len(head) else os.pread(fd, _HEAD, max(0, found.st_size - _HEAD))
     at = _decode(end.rstrip(b"\n").rpartition(b"\n")[2]).get("created_at")
     # The last line is longer than we read, or damaged: the file system knows as well, if only on this machine.
@@ -118,7 +120,10 @@ def find(home: Home, text: str, cwd: Path | None = None) -> Files:
     if len(fitting) > 1:
         shown = ", ".join(fitting[-5:]) + (" …" if len(fitting) > 5 else "")
         raise UsageError(f"{text!r} fits {len(fitting)} chats: {shown}")
-    return home.files(fitting[0])
+    files = home.files(fitting[0])
+    if not files.chat.is_file():
+        raise NoChat(f"{files.chat} is not a file")
+    return files
 
 
 def _latest(home: Home, cwd: Path) -> str:

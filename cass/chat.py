@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from cass import jsonl, presence, records
-from cass.errors import CassError, ChatBroken, NoChat
+from cass.errors import CassError, ChatBroken, Held, NoChat
 from cass.home import Files, Home, create_private
 from cass.records import Fact, Live, Meta, Notice, Record, Status, System, ToolOutput
 from cass.tail import Tail
@@ -25,8 +25,13 @@ class Chat:
         files.make()
         self.files = files
         self._lock = presence.hold(files)
-        self.sign(mode)
         self._fd = os.open(files.chat, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            presence.lock(files, self._fd)
+        except Held:
+            self.close()
+            raise
+        self.sign(mode)
         self._torn = self._ends_inside_a_line()
         self.records: list[Record] = read(files)
         """All records of the chat, damaged lines as warnings; grows with `append`."""

@@ -14,7 +14,7 @@ gc.disable()  # until `_settle`: what a start imports is no garbage, and to look
 import click  # noqa: E402
 
 from cass.errors import UsageError  # noqa: E402
-from cass.program import CHAT, VERSION, Program, Programs, find, flags, here, options, run_options, say  # noqa: E402
+from cass.program import CHAT, VERSION, Program, Programs, err, find, flags, here, options, out, run_options  # noqa: E402
 
 if TYPE_CHECKING:
     from cass.home import Files, Home
@@ -99,7 +99,7 @@ def _print_system_prompt(given: dict[str, Any]) -> None:
     from cass import config, opening, prompt
 
     found = config.instructions(_home(), opening.workspace(str(given["cwd"] or ".")))
-    click.echo(prompt.system(found.global_text, found.text))
+    out(prompt.system(found.global_text, found.text))
 
 
 def _one_turn(given: dict[str, Any]) -> int:
@@ -114,13 +114,13 @@ def _one_turn(given: dict[str, Any]) -> int:
         settings = config.load(home, wanted, os.environ)
         config.require_key(settings)
         files = opening.new(home, given["cwd"] or here(), settings, wanted)
-        say(*settings.notices)
+        err(*settings.notices)
     else:
         files = catalogue.find(home, given["resume"])
         found = chat.read(files)
-        say(*(notice.text for notice in chat.damage(found)))
+        err(*(notice.text for notice in chat.damage(found)))
         if not given["cwd"] and (meta := chat.meta(found)) and meta.cwd != str(here()):
-            say(f"workspace: {meta.cwd}")
+            err(f"workspace: {meta.cwd}")
         if presence.is_running(files):
             opening.check_cwd(files, given["cwd"])
             return _exchange(files, text, ask=given["ask"], program="cass -p")
@@ -143,9 +143,9 @@ def _finish(files: "Files", end: Any, answer: str) -> int:
     from cass import status
 
     if answer and end.outcome != "cancelled":
-        click.echo(answer)
+        out(answer)
     if end.error or end.outcome != "done":
-        say(f"{end.outcome}: {end.error or 'the turn was cancelled'}", f"chat: {files.chat_id}")
+        err(f"{end.outcome}: {end.error or 'the turn was cancelled'}", f"chat: {files.chat_id}")
     return status.EXITS[end.outcome]
 
 
@@ -235,7 +235,13 @@ def cass_send(ctx: click.Context, /, chat: str, text: str | None, **given: Any) 
     files, message = find(chat), send.text_from(text)
     if wait:
         ctx.exit(_exchange(files, message, timeout_s=timeout_s, **given))
-    click.echo(send.send(files, message, **given))
+    if given["id"] is not None:
+        from cass import exchange
+
+        if exchange.repeated(files, message, given["id"]) is not None:
+            out(given["id"])
+            return
+    out(send.send(files, message, **given))
 
 
 @click.command(cls=Program)

@@ -19,7 +19,7 @@ from cass.access import Mode, Rules, is_rule
 from cass.errors import ConfigError, MissingKey
 from cass.home import Home
 from cass.instructions import instructions as instructions
-from cass.known import ASSUMED_CONTEXT, CONTEXTS, PROBED, PROVIDERS, Known, Quirks, is_local, is_url, listed
+from cass.known import ASSUMED_CONTEXT, CONTEXTS, PROBED, PROVIDERS, Known, Quirks, is_base_url, is_local, listed
 
 KINDS = ("openai-compatible", "openai-responses", "anthropic", "gemini", "demo")
 LAYOUTS = ("inline", "panes")
@@ -125,7 +125,22 @@ _ANY_TEXT: Check = (lambda value: value is None or isinstance(value, str), "a te
 _FLAG: Check = (lambda value: isinstance(value, bool), "true or false")
 _COUNT: Check = (lambda value: type(value) is int and value > 0, "a whole number above 0")
 _SECONDS: Check = (lambda value: type(value) in (int, float) and value > 0, "a number of seconds above 0")
-_URL: Check = (lambda value: isinstance(value, str) and is_url(value), "a URL that begins with http:// or https://")
+_ADDRESS = (
+    "that begins with http:// or https:// and holds neither password nor key: "
+    'name the variable of a key with --api-key-env, or as "api_key_env"'
+)
+_URL: Check = (
+    lambda value: isinstance(value, str) and is_base_url(value),
+    f"a URL {_ADDRESS}",
+)
+_VARIABLE: Check = (
+    lambda value: isinstance(value, str) and value.isascii() and (value.isidentifier() or not value),
+    "the name of a variable, of letters, digits and _, not the key itself",
+)
+_KEY: Check = (
+    lambda value: isinstance(value, str) and (value[:1] != "$" or _VARIABLE[0](value[1:])),
+    "a key, or $ and the name of the variable that holds it",
+)
 _OBJECT: Check = (lambda value: isinstance(value, dict), "an object")
 _RULES = _list_of((lambda value: isinstance(value, str) and is_rule(value), "rules such as shell(git status)"))
 
@@ -135,12 +150,13 @@ _CONFIG: dict[str, Check] = {
     "provider": _TEXT,
     "model": _TEXT,
     "base_url": _URL,
-    "api_key_env": _TEXT,
+    "api_key_env": _VARIABLE,
     "default_access_mode": _one_of(*Mode),
     "default_reasoning_effort": _ANY_TEXT,
     "model_tool_result_limit": _COUNT,
     "ui_tool_result_limit": _COUNT,
     "show_reasoning": _FLAG,
+    "editing": _one_of("emacs", "vi"),
     "notify": _one_of("off", "bell", "all"),
     "confirm_destructive_operations": _FLAG,
     "max_tokens": _COUNT,
@@ -156,8 +172,8 @@ _PROVIDER: dict[str, Check] = {
     "name": _ANY_TEXT,
     "kind": _one_of(*KINDS),
     "base_url": _URL,
-    "api_key": _ANY_TEXT,
-    "api_key_env": _ANY_TEXT,
+    "api_key": _KEY,
+    "api_key_env": _VARIABLE,
     "default_model": _ANY_TEXT,
     "models": _list_of((lambda value: isinstance(value, (str, dict)), "names or objects")),
     "read_timeout_s": _SECONDS,
@@ -293,6 +309,25 @@ def require_key(settings: Settings) -> None:
         raise MissingKey(f"set {connection.api_key_env}: it holds the API key of {connection.provider}")
 
 
+def secret_names(home: Home) -> frozenset[str]:
+    """Variables that hold API keys: of the built-in table, and of the files as far as they can be read."""
+    entries = _readable(home.providers).get("providers")
+    said = [_readable(home.config), *(entries if isinstance(entries, list) else [])]
+    names = [known.key for known in PROVIDERS.values()]
+    for place in said:
+        if isinstance(place, dict):
+            stored = place.get("api_key")
+            names += [place.get("api_key_env"), stored[1:] if isinstance(stored, str) and stored[:1] == "$" else None]
+    return frozenset(name for name in names if isinstance(name, str) and name)
+
+
+def _readable(path: Path) -> dict[str, Any]:
+    try:
+        return _object(path)
+    except ConfigError:
+        return {}
+
+
 def _mode(options: Options, environ: Mapping[str, str], config: Mapping[str, Any]) -> Mode:
     given = options.mode or environ.get("CASS_MODE")
     if given and given not in tuple(Mode):
@@ -346,7 +381,9 @@ def _connection(files: _Files, options: Options, environ: Mapping[str, str], pro
     kind = "demo" if "demo" in (said, entry.get("kind")) else _COMPATIBLE
     url = (base_url or _form(entry.get("kind", kind), entry.get("base_url", "")) or known.base_url).strip()
     if kind != "demo" and not _URL[0](url):
-        raise ConfigError(f"provider {said}: expected a base_url that begins with http:// or https://")
+        raise ConfigError(f"provider {said}: expected a base_url {_ADDRESS}")
+    if not _VARIABLE[0](options.api_key_env or ""):
+        raise ConfigError(f"--api-key-env: expected {_VARIABLE[1]}")
     # A built-in or stored key goes to its own address, or where the person names provider and address together.
     own = not options.base_url or named is not None
     name, key = _key(

@@ -7,12 +7,14 @@ process of the same user can still find a way (a terminal multiplexer, a debugge
 """
 
 import contextlib
+import hashlib
 import os
 import pwd
 import socket
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +23,12 @@ from typing import Any
 from cass import jsonl
 from cass.errors import CassError, NoWorker
 from cass.home import Files
+from cass.records import ApprovalRequest
 
 WORKER_NAME = "cass-agent"
 """What every worker calls itself, so that any other worker knows it; tools below it cannot take that back."""
+TOOL_MARK = "CASS_TOOL"
+"""A variable that every tool is given: the chat it works for."""
 _LIMIT = 1 << 16
 
 
@@ -43,6 +48,12 @@ class Caller:
         return f"{user} by {program}, pid {self.pid}"
 
 
+def digest(request: ApprovalRequest) -> str:
+    """What stands for the action that a person has seen: an approval of it allows nothing else."""
+    seen = [request.request_id, request.name, request.arguments, request.rule]
+    return hashlib.sha256(jsonl.dump(seen)).hexdigest()
+
+
 class Refused(CassError):
     """The caller may not decide; the text says why."""
 
@@ -55,15 +66,15 @@ class Refused(CassError):
 def ask(files: Files, request: dict[str, Any], timeout_s: float = 5.0) -> dict[str, Any]:
     """Send one request, return the answer: ``{"ok": true}`` or ``{"ok": false, "error": why}``.
 
-    ``{"do": "approve", "request_id", "always"?}``, ``{"do": "deny", "request_id", "reason"?}`` or ``{"do": "mode",
-    "mode"}``, each with the caller's word for itself as ``"program"``. Raises NoWorker.
+    ``{"do": "approve", "request_id", "digest", "always"?}``, ``{"do": "deny", "request_id", "reason"?}`` or ``{"do":
+    "mode", "mode"}``, each with the caller's word for itself as ``"program"``. Raises NoWorker.
     """
     nobody = NoWorker(f"no worker is running for {files.chat_id}; start one with: cass --resume {files.chat_id}")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(timeout_s)
         try:
             with _inside(files.run):
-                connection.connect(files.socket.name)
+                _connect(connection, files.socket.name, timeout_s)
             connection.sendall(jsonl.dump(request) + b"\n")
             said = b""
             while not said.endswith(b"\n") and (chunk := connection.recv(_LIMIT)):
@@ -76,6 +87,19 @@ def ask(files: Files, request: dict[str, Any], timeout_s: float = 5.0) -> dict[s
     return answer if isinstance(answer, dict) else {"ok": False, "error": "an answer that is none"}
 
 
+def _connect(connection: socket.socket, name: str, patience_s: float) -> None:
+    """Connect; while more callers come at once than the kernel queues, wait for a place."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            connection.connect(name)
+            return
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise TimeoutError from None
+            time.sleep(0.01)
+
+
 # ---- for the worker -------------------------------------------------------------------------------------------------
 
 
@@ -86,7 +110,7 @@ def listen(files: Files) -> socket.socket:
         files.socket.unlink(missing_ok=True)
         listening.bind(files.socket.name)
         os.chmod(files.socket.name, 0o600)
-    listening.listen(16)
+    listening.listen(128)
     listening.setblocking(False)
     return listening
 
@@ -123,9 +147,27 @@ def caller(connection: socket.socket) -> Caller:
     # Whoever ends in the middle of a walk changes what it finds; two equal walks were of one tree.
     if before != _ancestors(found.pid):
         raise Refused("the caller's processes changed while they were looked at; try again")
-    if any(process.is_worker for process in before):
+    if any(process.is_worker or _is_marked(process.pid) for process in before):
         raise Refused("a tool must not decide for the person: the caller was started by a cass worker")
     return found
+
+
+def worker_above() -> int | None:
+    """The nearest worker that this process descends from, by pid: it was started by a tool of it."""
+    try:
+        above = _ancestors(os.getppid())
+    except Refused:
+        return None
+    return next((process.pid for process in above if process.is_worker), None)
+
+
+def _is_marked(pid: int) -> bool:
+    """Whether a process has what every tool is given: what a tool left behind outlives its worker."""
+    try:
+        environ = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False  # not ours, or no /proc
+    return any(part.startswith(TOOL_MARK.encode() + b"=") for part in environ.split(b"\0"))
 
 
 def _peer(connection: socket.socket) -> Caller:
@@ -148,7 +190,7 @@ class _Process:
 def _ancestors(pid: int) -> list[_Process]:
     """The process and all above it, up to the first of the system. Raises Refused where one cannot be read."""
     chain: list[_Process] = []
-    while pid > 1:
+    while pid > 0:  # the first process too: in a container it may be a worker
         process = _process(pid)
         # A pid may have been given to a new process since its child named it as parent: a parent is never younger.
         if chain and process.started > chain[-1].started:

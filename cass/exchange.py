@@ -4,9 +4,10 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from cass import presence, send, status
+from cass import chat, presence, send, status
+from cass.errors import UsageError
 from cass.home import Files
-from cass.records import TurnEnd
+from cass.records import TurnEnd, User
 
 
 class Answer(NamedTuple):
@@ -33,6 +34,8 @@ def say(
     Raises besides what `send.send` does: WaitedTooLong, and NoWorker when the worker died over it. A message that
     still waits then gets a new worker.
     """
+    if id is not None and (before := repeated(files, text, id)) is not None:
+        return before
     attached = presence.attach(files)
     watch = status.Watch(files)
     try:
@@ -43,6 +46,21 @@ def say(
     finally:
         watch.close()
         os.close(attached)
+
+
+def repeated(files: Files, text: str, id: str) -> Answer | None:
+    """What came of a message that was sent before under the same id; None where none was, or its turn goes on.
+
+    Raises UsageError where the id belongs to another message.
+    """
+    outlook = status.Outlook()
+    for record in chat.read(files):
+        if isinstance(record, User) and record.id == id and record.content != text:
+            raise UsageError(f"the id {id} belongs to another message of this chat")
+        outlook.add(record)
+        if isinstance(record, TurnEnd) and id in record.answers:
+            return Answer(id, record, outlook.last)
+    return None
 
 
 def _check(files: Files, watch: status.Watch, id: str, start: bool, flags: Sequence[str]) -> None:

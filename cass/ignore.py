@@ -206,8 +206,8 @@ def repository(root: str | None) -> Chain:
     """What git knows beside `.gitignore` files: excludes of the repository at `root`, global ones; the heavy last."""
     directory = _git_directory(root) if root else None
     base = len(os.fsencode(root.rstrip("/"))) + 1 if root else 0
-    texts = [read(os.path.join(directory, "info", "exclude"), links=True)] if directory else []
-    texts.append(read(_global_excludes(directory), links=True))
+    texts = [_info_exclude(directory)] if directory else []
+    texts.append(read(_global_excludes(), links=True))
     return (*(patterns for text in texts if (patterns := Patterns(text, base))), HEAVY_PATTERNS)
 
 
@@ -227,13 +227,27 @@ _EXCLUDES_FILE = re.compile(
 )
 
 
-def _global_excludes(git_directory: str | None) -> str:
-    """The file of excludes for every repository: ``core.excludesFile`` of git's configuration, or its default place."""
+def _info_exclude(git_directory: str) -> bytes:
+    # No link is followed: what a file elsewhere holds could be told from what is left out because of it.
+    try:
+        info = os.open(os.path.join(git_directory, "info"), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return read("exclude", info)
+    finally:
+        os.close(info)
+
+
+def _global_excludes() -> str:
+    """The file of excludes for every repository: ``core.excludesFile`` of git's configuration, or its default place.
+
+    Of the configuration of the person and the system: a repository may come from anybody, and could name any file.
+    """
     settings = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
     mine = [os.path.expanduser("~/.gitconfig"), os.path.join(settings, "git", "config")]
     mine = [os.environ["GIT_CONFIG_GLOBAL"]] if "GIT_CONFIG_GLOBAL" in os.environ else mine
-    own = [os.path.join(git_directory, "config")] if git_directory else []
-    for file in (*own, *mine, "/etc/gitconfig"):
+    for file in (*mine, "/etc/gitconfig"):
         if found := _EXCLUDES_FILE.findall(read(file, links=True)):
             return os.path.expanduser(os.fsdecode(found[-1]))
     return os.path.join(settings, "git", "ignore")

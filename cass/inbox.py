@@ -16,8 +16,8 @@ import re
 import select
 import stat
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cass import jsonl
@@ -27,6 +27,12 @@ from cass.home import Files, create_private, make_private
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 TAKEN = ".taken-"
 BAD = ".bad-"
+BACK = ".back-"
+LARGEST = 64 << 20
+"""Bytes of an item; what is larger was put there by no sender of ours."""
+LONGEST_NAME = 128
+RING = 1 << 16
+"""Bytes that are read from the bell at once: a writer that never stops must not keep everything else waiting."""
 ABANDONED_AFTER_S = 3600
 """A sender that has not renamed its file for so long is dead."""
 UNFINISHED_LINE_S = 2.0
@@ -114,20 +120,30 @@ def is_empty(files: Files) -> bool:
 def read(files: Files, name: str) -> dict[str, Any] | None:
     """A waiting item; None where it is gone, or is none."""
     try:
-        return parse((files.inbox / name).read_bytes())
+        return parse(_content(files.inbox / name))
     except (OSError, ValueError):
         return None
 
 
+def _content(path: Path) -> bytes:
+    """The bytes of a regular file. Raises OSError, and ValueError for anything else: nothing here may block."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(fd, "rb") as file:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+            raise ValueError("no file that a sender would put here")
+        return file.read()
+
+
 def take_back(files: Files, name: str) -> dict[str, Any] | None:
     """Remove a waiting item and return it; None where the worker, or someone else, was faster."""
-    mine = files.inbox / f".back-{os.getpid()}-{name}"
+    mine = files.inbox / f"{BACK}{os.getpid()}-{name}"
     try:
         (files.inbox / name).rename(mine)  # a rename, not an unlink: what is returned is what was removed
     except OSError:
         return None
     try:
-        return parse(mine.read_bytes())
+        return parse(_content(mine))
     except (OSError, ValueError):
         return None
     finally:
@@ -145,21 +161,26 @@ def parse(data: bytes) -> dict[str, Any]:
 # ---- for the worker -------------------------------------------------------------------------------------------------
 
 
-def claim(files: Files, name: str) -> bytes | None:
-    """Take an item out of the queue; None where its sender took it back. It is gone for good after `done`."""
-    taken = files.inbox / f"{TAKEN}{name}"
+def claim(files: Files, name: str) -> bool:
+    """Take an item out of the queue; False where its sender took it back. It is gone for good after `done`."""
     try:
-        (files.inbox / name).rename(taken)
+        (files.inbox / name).rename(files.inbox / f"{TAKEN}{name}")
     except FileNotFoundError:
-        return None
-    return taken.read_bytes() if taken.is_file() else b""
+        return False
+    return True
 
 
-def claimed(files: Files) -> Iterator[tuple[str, bytes]]:
-    """Items that a dead worker claimed and never finished, oldest first: name and content."""
-    for taken in sorted(name for name in _names(files) if name.startswith(TAKEN)):
-        path = files.inbox / taken
-        yield taken.removeprefix(TAKEN), path.read_bytes() if path.is_file() else b""
+def taken(files: Files, name: str) -> dict[str, Any]:
+    """A claimed item. Raises ValueError where it is none."""
+    try:
+        return parse(_content(files.inbox / f"{TAKEN}{name}"))
+    except OSError as e:
+        raise ValueError(os.strerror(e.errno or 0)) from e
+
+
+def claimed(files: Files) -> list[str]:
+    """Names of the items that a dead worker claimed and never finished, oldest first."""
+    return sorted(name.removeprefix(TAKEN) for name in _names(files) if name.startswith(TAKEN))
 
 
 def done(files: Files, name: str) -> None:
@@ -167,21 +188,43 @@ def done(files: Files, name: str) -> None:
     (files.inbox / f"{TAKEN}{name}").unlink(missing_ok=True)
 
 
-def reject(files: Files, name: str) -> None:
-    """Put a claimed item that makes no sense aside, for a person to look at."""
-    with contextlib.suppress(FileNotFoundError):
-        (files.inbox / f"{TAKEN}{name}").rename(files.inbox / f"{BAD}{name}")
+def reject(files: Files, name: str) -> str:
+    """Put an item that makes no sense aside, claimed or not, for a person to look at; return its name there."""
+    aside = BAD + (name if len(os.fsencode(name)) <= LONGEST_NAME else f"{time.time_ns():016x}")
+    for place in (files.inbox / f"{TAKEN}{name}", files.inbox / name):
+        with contextlib.suppress(OSError):
+            place.rename(files.inbox / aside)
+            break
+    return aside
+
+
+def is_name(name: str) -> bool:
+    """Whether a sender of ours could have made `name`: short, and with an id in it."""
+    return len(os.fsencode(name)) <= LONGEST_NAME and _ID.fullmatch(Waiting(name).id) is not None
 
 
 def sweep(files: Files) -> None:
-    """Remove what dead senders never finished."""
+    """Put back what a composer that died was taking back, remove what dead senders never finished."""
     before = time.time() - ABANDONED_AFTER_S
     for name in _names(files):
         path = files.inbox / name
-        if name.startswith(".") and not name.startswith((TAKEN, BAD)):
-            with contextlib.suppress(OSError):
-                if path.lstat().st_mtime < before:
-                    path.unlink()
+        with contextlib.suppress(OSError):
+            if name.startswith(BACK):
+                pid, _, own = name.removeprefix(BACK).partition("-")
+                if not _is_alive(int(pid) if pid.isdigit() else 0):
+                    path.rename(files.inbox / own)
+            elif name.startswith(".") and not name.startswith((TAKEN, BAD)) and path.lstat().st_mtime < before:
+                path.unlink()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return pid > 0
 
 
 def _names(files: Files) -> list[str]:
@@ -216,11 +259,10 @@ class Bell:
 
     def lines(self) -> list[str]:
         """Messages written to the bell since the last call; mere rings are left out. Never blocks."""
-        text = self._rest
-        while chunk := self._read():
-            text += chunk
+        chunk = self._read()
+        if chunk:
             self._since = time.monotonic()
-        *lines, self._rest = text.split(b"\n")
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
         if self._rest and time.monotonic() - self._since >= UNFINISHED_LINE_S:
             lines.append(self._rest)
             self._rest = b""
@@ -228,7 +270,7 @@ class Bell:
 
     def _read(self) -> bytes:
         try:
-            return os.read(self.fd, 65536)
+            return os.read(self.fd, RING)
         except BlockingIOError:
             return b""
 

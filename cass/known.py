@@ -116,6 +116,18 @@ def is_url(text: str) -> bool:
         return False
 
 
+_SECRET = re.compile("key|token|secret|pass|auth|sig|code|cred", re.IGNORECASE)
+
+
+def is_base_url(text: str) -> bool:
+    """Whether it is one that may be shown: without name and password, its query no more than ``?api-version=1``."""
+    if not is_url(text):
+        return False
+    parts = urlsplit(text.strip())
+    query = [part.partition("=") for part in parts.query.split("&") if part]
+    return "@" not in parts.netloc and not any(_SECRET.search(name) or not value for name, _, value in query)
+
+
 def is_local(url: str) -> bool:
     """Whether a server is on this machine."""
     return _LOCAL.fullmatch(urlsplit(url).hostname or "") is not None

@@ -18,6 +18,7 @@ from typing import Any
 
 from cass import catalogue, config, jsonl, listing, opening
 from cass.composer import panes
+from cass.composer.attention import forget_state
 from cass.config import Options
 from cass.errors import UsageError
 from cass.home import Home
@@ -127,6 +128,8 @@ def guard(compose: Callable[[dict[str, Any]], int]) -> tuple[int, list[str]]:
     os.close(writing)
     status = _wait(pid)
     _restore(saved, was_killed=status < 0)
+    if status < 0:
+        forget_state()
     return (status if status >= 0 else 128 - status), _read(reading)
 
 

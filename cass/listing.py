@@ -35,7 +35,7 @@ def lines(found: Sequence[Summary], home: Home, *, cwd_shown: bool = False) -> l
         age = _age(summary.changed_at, now)
         left = f"{summary.chat_id}  {_day(summary.created_at)}  {running:7}  {age:>4}  {_model(summary.model):20}  "
         text = f"{summary.cwd}  {summary.title}" if cwd_shown else summary.title or "(no message yet)"
-        made.append(left + safe_line(text))
+        made.append(safe_line(left + text))
     return made
 
 
@@ -128,11 +128,15 @@ def _lines(files: Files, look: Look) -> str:
     used = f"  {100 * context['used'] // context['limit']}% of context" if context.get("used") else ""
     queue = f"  {len(said['queue'])} waiting" if said["queue"] else ""
     mode = f"  {said['mode']}" if said["mode"] else ""
-    first = f"{said['chat_id']}  {said['state']}{mode}  {said['model']}{used}{queue}  {safe_line(said['title'])[:60]}"
+    title = safe_line(said["title"])[:60]
+    first = f"{said['chat_id']}  {said['state']}{mode}  {safe_line(said['model'])}{used}{queue}  {title}"
     asked = [
-        f"    {r['name']} waits for you: {safe_line(jsonl.dump(r['arguments']).decode())[:200]}\n"
-        f"    because {safe_line(r['reason'])}\n"
-        f"    cass approve {said['chat_id']} {r['request_id']}"
+        line
         for r in said["pending"]
+        for line in (
+            f"    {r['name']} waits for you: {safe_line(jsonl.dump(r['arguments']).decode())[:200]}",
+            f"    because {r['reason']}",
+            f"    cass approve {said['chat_id']} {r['request_id']}",
+        )
     ]
-    return "\n".join([first.rstrip(), *asked])
+    return "\n".join(map(safe_line, [first.rstrip(), *asked]))

@@ -30,7 +30,6 @@ def new(home: Home, cwd: Path, settings: Settings, options: Options) -> Files:
         system=prompt.system(instructions.global_text, instructions.text),
         agents_files=instructions.files or None,
         base_url=options.base_url,
-        api_key_env=options.api_key_env,
     )
 
 
@@ -52,8 +51,7 @@ def settings_of(found: list[Record], home: Home, options: Options, environ: Mapp
         options,
         provider=None if meta.base_url else provider,
         model=options.model or (last or meta).model,
-        base_url=meta.base_url,
-        api_key_env=options.api_key_env or meta.api_key_env,
+        base_url=meta.base_url,  # without a key: what a file says must not send one anywhere
     )
     try:
         return config.load(home, own, environ)

@@ -1,7 +1,7 @@
 """Who is present at a chat: the worker that holds its lock, those that need one, and how to get one.
 
 The lock is the status. It is a `flock`, so the kernel frees it when its holder dies; what the lock file says of host,
-pid and mode is for people only.
+pid and mode is for people only. The chat file is locked as well: it stays when somebody cleans up ``run``.
 """
 
 import contextlib
@@ -11,6 +11,7 @@ import select
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from cass import inbox, jsonl
@@ -24,8 +25,12 @@ START_PATIENCE_S = 20.0
 
 def is_running(files: Files) -> bool:
     """Whether a process holds this chat for writing."""
+    return _is_locked(files.lock) or _is_locked(files.chat)
+
+
+def _is_locked(path: Path) -> bool:
     try:
-        fd = os.open(files.lock, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
@@ -49,20 +54,27 @@ def holder(files: Files) -> dict[str, Any]:
 def hold(files: Files, patience_s: float = LOCK_PATIENCE_S) -> int:
     """Lock the chat for writing; return the descriptor that holds it. Raises Held, naming who does."""
     fd = os.open(files.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        lock(files, fd, patience_s)
+    except Held:
+        os.close(fd)
+        raise
+    return fd
+
+
+def lock(files: Files, fd: int, patience_s: float = LOCK_PATIENCE_S) -> None:
+    """Lock an open file of the chat, as soon as nobody looks at its lock any more. Raises Held."""
     deadline = time.monotonic() + patience_s
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return fd
+            return
         except BlockingIOError:
             # A worker that answers its bell is no ghost of a status question: no need to wait it out.
             if time.monotonic() > deadline or inbox.ring(files):
-                os.close(fd)
                 said = holder(files)
-                raise Held(
-                    f"chat {files.chat_id} is held by another process"
-                    f" (pid {said.get('pid', '?')} on {said.get('host', '?')}, since {said.get('since', '?')})"
-                ) from None
+                who = f"pid {said.get('pid', '?')} on {said.get('host', '?')}, since {said.get('since', '?')}"
+                raise Held(f"chat {files.chat_id} is held by another process ({who})") from None
         time.sleep(0.01)
 
 
@@ -78,6 +90,7 @@ def sign(lock: int, mode: str, error: str | None = None) -> None:
 
 def attach(files: Files) -> int:
     """Say that a worker is needed as long as the returned descriptor is open."""
+    files.make()
     fd = os.open(files.attached, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(fd, fcntl.LOCK_SH)
     return fd
@@ -85,7 +98,10 @@ def attach(files: Files) -> int:
 
 def is_needed(files: Files) -> bool:
     """Whether anybody is attached."""
-    fd = os.open(files.attached, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fd = os.open(files.attached, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return False
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

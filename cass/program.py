@@ -1,8 +1,9 @@
 """A program: a click command that says what went wrong in one message, and the options that a run of cass takes."""
 
 import os
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -46,15 +47,32 @@ class Programs(_Reporting, click.Group):
 
 
 def _complain(ctx: click.Context, text: str) -> None:
-    click.echo(f"{ctx.find_root().info_name}: {text}", err=True)
+    err(f"{ctx.find_root().info_name}: {text}")
 
 
-def say(*lines: str) -> None:
-    """Print on standard error what is not the answer."""
+# ---- output ---------------------------------------------------------------------------------------------------------
+
+
+def out(text: str) -> None:
+    """Print what was asked for, and a newline, on standard output."""
+    _print(text, sys.stdout)
+
+
+def err(*lines: str) -> None:
+    """Print all else on standard error."""
+    for line in lines:
+        _print(line, sys.stderr)
+
+
+def _print(text: str, stream: "TextIO | None") -> None:
+    """On a terminal nothing in `text` is obeyed; a pipe or a file gets it as it is, in UTF-8."""
     from cass.visible import safe
 
-    for line in lines:
-        click.echo(safe(line), err=True)
+    if stream is not None and stream.isatty():
+        click.echo(safe(text), stream)
+    else:
+        # A file's name may be no UTF-8: what is none stands in the text as half characters, and comes out as it was.
+        click.echo(text.encode("utf-8", "surrogateescape"), stream)
 
 
 # ---- arguments and options ------------------------------------------------------------------------------------------

@@ -80,7 +80,6 @@ class Meta(_Value):
     """The workspace, absolute. A later `Meta` changes it."""
     base_url: str | None = None
     """The endpoint, where a flag named it: a later start without the flag goes on with it."""
-    api_key_env: str | None = None
     v: int = 1
     parent_chat_id: str | None = None
     branch_from: str | None = None

@@ -10,16 +10,20 @@ import codecs
 import errno
 import json
 import os
+import re
 import stat
 import sys
 
 from cass.names import quoted
 from cass.query import BadQuery, Query
-from cass.walk import Walk, descend, kind
+from cass.walk import Walk, descend, identity, kind
 
 TYPE_CHECKING = False  # `typing` itself takes 4 ms, and the search starts in 10
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    Denied = Callable[[str], object] | None
 
 OUTPUT_BYTES = 60_000
 """All lines together: under what a result may have, and already more than a model should read of a search."""
@@ -31,6 +35,7 @@ BLOCK_BYTES = 16 << 20
 """Larger files are searched in blocks of so much; context lines do not reach over their borders."""
 SNIFF_BYTES = 8_192
 """A NUL in so many first bytes makes a file binary, as for git."""
+DENIED = "denied by a rule"
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -174,19 +179,25 @@ def search(asked: dict[str, Any]) -> str:
     """Write the matches, return the summary. Raises BadQuery.
 
     `asked`: query, regex, case_sensitive, context and most as for `Query` and `Search`; paths, each a resolved one and
-    what it is called; closed, a directory that is never entered.
+    what it is called; closed, directories that are never entered; denied, a regular expression for absolute paths that
+    are left out, with all below them, or nothing.
     """
+    closed = {found for directory in asked["closed"] if (found := identity(directory))}
+    denied = re.compile(asked["denied"]).match if asked["denied"] else None
     at_work = Search(Query(asked["query"], asked["regex"], asked["case_sensitive"]), asked["context"], asked["most"])
     stopped = ""
     try:
         for path, name in asked["paths"]:
-            _path(at_work, path, name, asked["closed"])
+            if denied and denied(path):
+                at_work.notes.append(f"{quoted(name)}: {DENIED}")
+            else:
+                _path(at_work, path, name, closed, denied)
     except Enough as e:
         stopped = str(e)
     return at_work.summary(stopped)
 
 
-def _path(at_work: Search, path: str, name: str, closed: str) -> None:
+def _path(at_work: Search, path: str, name: str, closed: set[tuple[int, int]], denied: Denied) -> None:
     try:
         fd = descend(path, FILE)
     except OSError as e:
@@ -200,13 +211,13 @@ def _path(at_work: Search, path: str, name: str, closed: str) -> None:
     finally:
         os.close(fd)
     if stat.S_ISDIR(mode):
-        _directory(at_work, path, "" if name == "." else name.rstrip("/") + "/", closed)
+        _directory(at_work, path, "" if name == "." else name.rstrip("/") + "/", closed, denied)
     elif not stat.S_ISREG(mode):
         at_work.notes.append(f"{quoted(name)}: not a regular file ({kind(mode)})")
 
 
-def _directory(at_work: Search, path: str, prefix: str, closed: str) -> None:
-    walk = Walk(path, _identity(closed))
+def _directory(at_work: Search, path: str, prefix: str, closed: set[tuple[int, int]], denied: Denied) -> None:
+    walk = Walk(path, closed, denied)
     try:
         for folder, below, names in walk:
             for name in names:
@@ -223,16 +234,10 @@ def _directory(at_work: Search, path: str, prefix: str, closed: str) -> None:
     finally:
         if walk.heavy:
             at_work.notes.append(f"not entered: {', '.join(sorted(walk.heavy)[:5])} (name one to search it)")
+        if walk.denied:
+            at_work.notes.append(f"{walk.denied:,} {DENIED}")
         if walk.unreadable:
             at_work.notes.append(f"{walk.unreadable:,} not readable")
-
-
-def _identity(directory: str) -> set[tuple[int, int]]:
-    try:
-        status = os.stat(directory)
-    except OSError:
-        return set()
-    return {(status.st_dev, status.st_ino)}
 
 
 def main() -> None:

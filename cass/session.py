@@ -17,18 +17,19 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from cass import access, agent, catalogue, chat, config, context, jsonl, opening, prompt, providers, records
+from cass import access, agent, catalogue, chat, config, context, decisions, jsonl, opening, prompt, providers, records
 from cass.access import Mode
 from cass.agent import Answer, Desk
 from cass.config import Options, Settings
 from cass.errors import CassError, Interrupted, UsageError
 from cass.home import Files, Home
+from cass.known import PROVIDERS
 from cass.records import (
     ApprovalRequest,
     Compaction,
@@ -45,7 +46,7 @@ from cass.records import (
 from cass.tools.paths import Place
 
 _LIVE = (Delta, ToolStarted, ToolOutput, ApprovalRequest, Status, Notice)
-_SECRET = re.compile(r"(API_?KEY|_TOKEN|_SECRET|_PASSWORD)$", re.IGNORECASE)
+_SECRET = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|CREDENTIALS?)(?:_|$)", re.IGNORECASE)
 
 
 class Session:
@@ -74,7 +75,8 @@ class Session:
         self.files = files
         self.chat = chat.Chat(files, self.settings.mode)
         self.live = chat.LiveFile(files)
-        self.steering: Callable[[], list[User]] = list
+        self.is_steered: Callable[[], bool] = lambda: False
+        self.steering: Callable[[], User | None] = lambda: None
         self.state = "idle"
         self._busy = False
         self._pending: ApprovalRequest | None = None
@@ -189,6 +191,7 @@ class Session:
             config.require_key(settings)
             self.desk.provider = providers.connect(settings.connection)
         self.settings = settings
+        self.desk.place = replace(self.desk.place, environ=self._environ())
         self.desk.provider_name = settings.connection.provider
         self.desk.model, self.desk.effort = settings.model, settings.effort
         self.desk.context_limit, self.desk.max_tokens = settings.context_limit, settings.max_tokens
@@ -249,6 +252,11 @@ class Session:
         self._pending = None
         self.show("idle")
 
+    def repair(self, reason: str) -> None:
+        """Close what a turn left open that did not come to its end."""
+        for record in records.closing(self.records, reason, jsonl.now()):
+            self.chat.append(record)
+
     # ---- opening
 
     def _make_desk(self, root: Path) -> Desk:
@@ -264,7 +272,7 @@ class Session:
                 call_id="",
                 chat_id=self.files.chat_id,
                 seen=_seen(self.chat.records),
-                environ=_without_keys(os.environ, connection.api_key, connection.api_key_env),
+                environ=self._environ(),
             ),
             model=settings.model,
             provider_name=connection.provider,
@@ -277,13 +285,13 @@ class Session:
             context_limit=settings.context_limit,
             supports_tools=settings.supports_tools,
             answer=self._ask,
+            is_steered=lambda: self.is_steered(),
             steering=lambda: self.steering(),
         )
 
     def _mend(self, root: Path) -> None:
         """Close what a dead worker left open, and record a new workspace."""
-        for record in records.closing(self.records, "the worker ended", jsonl.now()):
-            self.chat.append(record)
+        self.repair("the worker ended")
         if moved := opening.move(self.records, str(root), self.settings):
             self.chat.append(moved)
         self.live.begin(self.desk.status("idle"))
@@ -291,6 +299,17 @@ class Session:
         said = [text for text in self.settings.notices if not text.startswith("demo:")]
         for notice in [*chat.damage(self.records), *(Notice(level="info", text=text) for text in said)]:
             self.live.write(notice)
+
+    def _environ(self) -> dict[str, str]:
+        """The environment for tools: nothing that looks like a secret, names one, or is the key in use."""
+        named = {known.key for known in PROVIDERS.values()} | {self.settings.connection.api_key_env}
+        key = self.settings.connection.api_key
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not _SECRET.search(name) and name not in named and not (key and value == key)
+        }
+        return kept | {decisions.TOOL_MARK: self.files.chat_id}
 
     def _ask(self, request_id: str) -> "asyncio.Future[Answer]":
         if request_id not in self._asked:
@@ -400,12 +419,3 @@ def _seen(found: list[Record]) -> dict[str, str]:
         if isinstance(record, ToolResult) and record.seen:
             seen.update(record.seen)
     return seen
-
-
-def _without_keys(environ: Mapping[str, str], key: str | None, key_env: str | None) -> dict[str, str]:
-    """The environment for commands: nothing in it that looks like a secret, or is the key in use."""
-    return {
-        name: value
-        for name, value in environ.items()
-        if not _SECRET.search(name) and name != key_env and not (key and value == key)
-    }

@@ -8,7 +8,7 @@ import click
 
 from cass import catalogue, commands, listing
 from cass.home import Files, Home
-from cass.program import CHAT, Program, find, here, say
+from cass.program import CHAT, Program, err, find, here, out
 
 if TYPE_CHECKING:
     from cass.status import Outlook
@@ -40,13 +40,13 @@ def _ls(everything: bool, as_json: bool) -> None:
 def print_chats(cwd: Path, *, everything: bool, as_json: bool) -> None:
     found = catalogue.summaries(Home.find(), None if everything else cwd)
     if as_json:
-        click.echo(listing.as_json(found))
+        out(listing.as_json(found))
     elif found:
-        click.echo(listing.table(found, Home.find(), cwd_shown=everything))
+        out(listing.table(found, Home.find(), cwd_shown=everything))
     elif not everything and (others := len(catalogue.ids(Home.find()))):
-        click.echo(f"no chats in {cwd}; {others} elsewhere: cass ls --all", err=True)
+        err(f"no chats in {cwd}; {others} elsewhere: cass ls --all")
     else:
-        click.echo("no chats yet; start one with: cass", err=True)
+        err("no chats yet; start one with: cass")
 
 
 @_subcommand("status")
@@ -54,7 +54,7 @@ def print_chats(cwd: Path, *, everything: bool, as_json: bool) -> None:
 @_JSON
 def _status(chat: str | None, as_json: bool) -> None:
     found = [find(chat)] if chat else listing.every(Home.find())
-    click.echo(listing.statuses(found, _look, as_json=as_json, named=bool(chat)))
+    out(listing.statuses(found, _look, as_json=as_json, named=bool(chat)))
 
 
 def _look(files: Files) -> "Outlook":
@@ -72,7 +72,7 @@ def _wait(ctx: click.Context, chat: str, timeout: float | None) -> None:
 
     end = status.settle(find(chat), timeout)
     if end is not None and end.error:
-        say(f"{end.outcome}: {end.error}")
+        err(f"{end.outcome}: {end.error}")
     ctx.exit(status.EXITS[end.outcome] if end is not None else 0)
 
 
@@ -123,4 +123,4 @@ def _paths(chat: str | None) -> None:
         names = ("chat", "run", "bell", "inbox", "socket", "live", "lock", "log")
         places = {name: getattr(files, name) for name in names}
     for name, path in places.items():
-        click.echo(f"{name:14} {path}")
+        out(f"{name:14} {path}")

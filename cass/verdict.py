@@ -1,14 +1,23 @@
 """A verdict given on the command line: `cass approve` and `cass deny`."""
 
+import os
 import sys
 
-from cass import decisions, jsonl, presence, status
+from cass import decisions, presence, status
+from cass.composer.question import is_unbounded, subject, wrap
 from cass.errors import Blocked, CassError, NoWorker
 from cass.home import Files
+from cass.program import err, out
 from cass.records import ApprovalRequest
-from cass.visible import safe
+from cass.visible import safe_line
 
 UNSANDBOXED = "not sandboxed: this command can do anything you can"
+GUTTER, WRAPPED = "│ ", "┆ "
+"""Before each row of what would be done, so that no text in it can pass for ours; `WRAPPED` where a line goes on."""
+FEWEST_ROWS = 6
+"""Of what would be done, however small the screen is."""
+REASON_ROWS = 4
+"""Of the reason, which may hold a path of any length."""
 
 
 def give(
@@ -20,40 +29,93 @@ def give(
     """
     if not presence.is_running(files):
         raise NoWorker(f"no worker is running for {files.chat_id}: nothing waits for a decision")
-    if request_id is None:
-        request_id = _asked(files, "approve" if approve else "deny")
-        if request_id is None:
-            return
-    request: dict[str, object] = {"do": "approve" if approve else "deny", "request_id": request_id}
-    request |= {"program": f"cass {request['do']}", "always": always, "reason": reason}
-    answer = decisions.ask(files, request)
+    pending = status.look(files).pending
+    verb = "approve" if approve else "deny"
+    asked = pending.get(request_id) if request_id is not None else _asked(files, [*pending.values()], verb, always)
+    if asked is None and request_id is None:
+        return
+    request: dict[str, object] = {"do": verb, "request_id": asked.request_id if asked else request_id}
+    request |= {"program": f"cass {verb}", "always": always, "reason": reason}
+    # What is not known any more is still asked about: the worker says what became of it.
+    answer = decisions.ask(files, request | ({"digest": decisions.digest(asked)} if asked else {}))
     if not answer.get("ok"):
         error = CassError(str(answer.get("error")))
         error.status = int(answer.get("status") or 1)
         raise error
 
 
-def _asked(files: Files, verb: str) -> str | None:
-    """The id of the one request that waits, once the person has seen it and said yes; None for no."""
-    pending = list(status.look(files).pending.values())
+def _asked(files: Files, pending: list[ApprovalRequest], verb: str, always: bool) -> ApprovalRequest | None:
+    """The request that waits, once the person has seen it and said yes; None for no."""
     if not pending:
         raise CassError(f"nothing waits for a decision in {files.chat_id}")
+    request = pending[-1]
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Blocked(f"without a terminal name the request: cass {verb} {files.chat_id} {pending[-1].request_id}")
-    print(_shown(pending[-1]))
+        raise Blocked(f"without a terminal name the request: cass {verb} {files.chat_id} {request.request_id}")
+    size = os.get_terminal_size(sys.stdout.fileno())
+    out("\n".join(shown(request, size.columns or 80, size.lines or 24, rule=always)))
     try:
         said = input(f"{verb}? [y/N] ")
     except EOFError:
         said = ""
     if said.strip().lower() not in ("y", "yes"):
-        print("nothing was decided")
+        err("nothing was decided")
         return None
-    return pending[-1].request_id
+    return request
 
 
-def _shown(request: ApprovalRequest) -> str:
-    """The whole of what would happen, nothing of it hidden."""
-    action = request.arguments.get("command")
-    text = action if isinstance(action, str) else jsonl.dump(request.arguments).decode()
-    lines = [f"{request.name}: {text}", f"because {request.reason}"]
-    return safe("\n".join(lines if request.sandboxed else [*lines, UNSANDBOXED]))
+def shown(request: ApprovalRequest, columns: int, lines: int, *, rule: bool = False) -> list[str]:
+    """Rows of a screen that say what would happen, and then, of us, why it is asked; all fit on it with the question.
+
+    Of what is too long for the screen its beginning and its end stand there, and how much is hidden between them.
+    """
+    what = [line for _, line in subject(request, _change(request))]
+    rows = [row for line in what for row in _rows(line, columns, GUTTER, WRAPPED)]
+    after = _shortened(_rows(f"because {safe_line(request.reason)}", columns), REASON_ROWS, columns)
+    if is_unbounded(request):
+        after += _rows(UNSANDBOXED, columns)
+    if rule and request.rule:
+        after += _shortened(_rows(f"always allowed then: {safe_line(request.rule)}", columns), lines // 3, columns)
+    counted = f"{safe_line(request.name)}, {len(what)} line{'s' if len(what) != 1 else ''}:"
+    room = max(lines - len(after) - 2, FEWEST_ROWS)  # but for that heading and the question
+    return [counted, *_shortened(rows, room, columns), *after]
+
+
+def _rows(line: str, columns: int, first: str = "", more: str = "  ") -> list[str]:
+    """`line` in rows; a row that goes on never begins at the left edge."""
+    rows = wrap(line, max(columns - len(more), 1))
+    return [f"{more if number else first}{row}" for number, row in enumerate(rows)]
+
+
+def _shortened(rows: list[str], room: int, columns: int) -> list[str]:
+    """The beginning and the end of `rows`, and how many are hidden, in `room`."""
+    if len(rows) <= room:
+        return rows
+    marked = 1
+    while True:  # what says how much is hidden takes rows too
+        tail = max((room - marked) // 2, 1)
+        head = max(room - marked - tail, 1)
+        hidden = len(rows) - head - tail
+        said = wrap(f"… {hidden} of {len(rows)} rows hidden; the whole: cass status --json", columns)
+        if len(said) <= marked:
+            return [*rows[:head], *said, *rows[-tail:]]
+        marked = len(said)
+
+
+def _change(request: ApprovalRequest) -> str | None:
+    """What a write or an edit puts in (``+``) and takes out (``-``), by lines; None for all else."""
+    given = request.arguments
+    if request.name == "write" and isinstance(given.get("content"), str):
+        return _marked("+", given["content"])
+    edits = given.get("edits", [given])
+    if request.name != "edit" or not isinstance(edits, list) or not all(isinstance(edit, dict) for edit in edits):
+        return None
+    return "".join(
+        ("@ everywhere\n" if edit.get("replace_all") else "")
+        + _marked("-", str(edit.get("old_text", edit.get("old_string", ""))))
+        + _marked("+", str(edit.get("new_text", edit.get("new_string", ""))))
+        for edit in edits
+    )
+
+
+def _marked(mark: str, text: str) -> str:
+    return "".join(f"{mark}{line}\n" for line in text.removesuffix("\n").split("\n")) if text else ""

@@ -4,8 +4,14 @@ import re
 
 _UNSEEN = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, DEL, C1
-    "\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # bidi, line ends, of no width
-    "\ud800-\udfff\U000e0000-\U000e007f]"  # half characters, tags
+    "\u2028\u2029\ufff9-\ufffb\ud800-\udfff"  # line ends, annotations, half characters
+    # Whatever has no picture of its own (Default_Ignorable_Code_Point of Unicode: bidi, fillers, selectors, tags) or an
+    # empty one (U+2800), but the two joiners, which scripts and emoji are made with.
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "|(?<![^\x00-\x9f])[\u200c\u200d]"  # joiners that join nothing
+    # The selectors of text and emoji form, unless they stand in a keycap or behind what may be an emoji.
+    "|(?<![©®‼⁉™ℹ←-⇿⌀-⏿Ⓜ■-➿⤀-⥿⬀-⯿〰〽㊗㊙\U0001f000-\U0001faff])[\ufe0e\ufe0f](?!\u20e3)"
 )
 
 
@@ -15,7 +21,7 @@ def safe(text: str) -> str:
     Tabs and newlines stay, ``\\r\\n`` is a newline. A C1 control is shown as the two characters it stands for
     (ECMA-48, 5.3).
     """
-    if text.isprintable():  # most lines are, and then the pattern need not even be compiled
+    if text.isascii() and text.isprintable():  # most lines are, and then the pattern need not even be compiled
         return text
     return re.sub(_UNSEEN, _shown, text.replace("\r\n", "\n"))
 

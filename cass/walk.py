@@ -5,7 +5,7 @@ Little is imported, because the search is a process of its own and starts in 10 
 
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from cass.ignore import HEAVY_PATTERNS, Chain, Patterns, above, read, repository
 
@@ -48,17 +48,35 @@ def kind(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "unknown kind")
 
 
+def identity(path: str) -> tuple[int, int] | None:
+    """Device and inode of what `path` leads to, by which it is known under any name; None if nothing is there."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 class Walk:
     """One walk below `top`, an absolute resolved path; iterate once, over folders in order of their names."""
 
-    def __init__(self, top: str, closed: Collection[tuple[int, int]] = ()) -> None:
-        """`closed`: device and inode of directories that are never entered. Raises OSError if `top` cannot be."""
+    def __init__(
+        self, top: str, closed: Collection[tuple[int, int]] = (), denied: Callable[[str], object] | None = None
+    ) -> None:
+        """Raises OSError if `top` cannot be entered.
+
+        `closed`: identities of directories that are never entered. `denied`: whether an absolute path, of a file or of
+        a directory, is passed over.
+        """
         self.heavy: set[str] = set()
         """Names of heavy directories that were passed over."""
         self.unreadable = 0
         """Directories that could not be opened."""
         self._top = top
+        self.denied = 0
+        """Files and directories that were passed over because they are denied."""
         self._closed = closed
+        self._is_denied = denied
         self._fd = descend(top)
 
     def __iter__(self) -> Iterator[tuple[int, str, list[str]]]:
@@ -99,8 +117,19 @@ class Walk:
         except OSError:
             self.unreadable += 1
         folder.read_ignore_files(files, directories)
-        folder.subfolders = sorted((n for n in directories if not self._is_ignored(folder, n, True)), reverse=True)
-        return sorted(name for name in files if not self._is_ignored(folder, name, False))
+        files = self._meant(folder, files, False)
+        folder.subfolders = self._meant(folder, directories, True)[::-1]
+        return files
+
+    def _meant(self, folder: "_Folder", names: list[str], are_directories: bool) -> list[str]:
+        """Those of `names` that are neither ignored nor denied, sorted."""
+        meant = sorted(name for name in names if not self._is_ignored(folder, name, are_directories))
+        if self._is_denied is None:
+            return meant
+        above = os.fsdecode(folder.raw)
+        allowed = [name for name in meant if not self._is_denied(above + name)]
+        self.denied += len(meant) - len(allowed)
+        return allowed
 
     def _is_ignored(self, folder: "_Folder", name: str, is_directory: bool) -> bool:
         if name == ".git":

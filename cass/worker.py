@@ -11,17 +11,19 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cass import decisions, inbox, jsonl, presence
+from cass import catalogue, decisions, inbox, presence
 from cass.access import Mode
-from cass.agent import Answer
 from cass.config import Options, Settings
+from cass.door import Door
 from cass.errors import CassError, ChatBroken, Held, Interrupted
 from cass.home import Files
 from cass.inbox import Bell
+from cass.intake import Intake
 from cass.records import Notice, TurnEnd, User
 from cass.session import Session, Turn
 from cass.status import Outlook
@@ -29,8 +31,6 @@ from cass.status import Outlook
 IDLE_S = 60.0
 LIST_EVERY_S = 2.0
 """A lost ring heals after so long; where a home is shared over the network this is the whole mechanism."""
-_AT_ONCE = frozenset({"cancel", "stop"})
-_IN_LINE = frozenset({"message", "compact", "model", "effort", "clear"})
 
 
 class Worker:
@@ -43,18 +43,14 @@ class Worker:
         """The end of the turn that `serve` was to end with."""
         self._idle_s = idle_s
         self._wake = asyncio.Event()
-        self._known = {record.id for record in session.records if isinstance(record, User)}
-        self._claimed: dict[str, str] = {}
-        """Claimed messages that the chat does not have yet: id to name in the inbox."""
-        self._kinds: dict[str, str | None] = {}
-        """What each waiting item is, by name: a long queue is not read anew at every ring."""
-        self._unheard: list[str] = []
-        """Lines from the bell that the inbox does not have yet."""
-        self._leftovers: list[str] = []
+        known = {record.id: record.content for record in session.records if isinstance(record, User)}
+        self._intake = Intake(self.files, known, self._notice)
+        self._door = Door(session)
         self._turn: Turn | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
         self._until: str | None = None
+        session.is_steered = self._intake.is_steered
         session.steering = self._steering
 
     async def serve(self, until: str | None = None, ready: Callable[[], None] = lambda: None) -> None:
@@ -63,10 +59,8 @@ class Worker:
         Raises ChatBroken when the chat cannot be written any more; what was accepted waits for the next worker.
         """
         self._until = until
-        inbox.sweep(self.files)
-        self._leftovers = [name for name, _ in inbox.claimed(self.files)]
         self._open_bell()
-        door = await asyncio.start_unix_server(self._decide, sock=decisions.listen(self.files))
+        await self._door.open()
         ready()
         try:
             while not await self._round():
@@ -75,14 +69,15 @@ class Worker:
             self._close_bell()
             raise
         finally:
-            door.close()
-            self.files.socket.unlink(missing_ok=True)
+            self._door.close()
 
     async def _round(self) -> bool:
         """Hear, begin what can begin, else wait for the next thing. True when it is over, with the bell closed."""
         self._wake.clear()
-        self._hear(self._bell.lines())
-        self._obey()
+        await self._keep_found()
+        self._intake.hear(self._bell.lines())
+        while command := self._intake.command(self._task is not None):
+            self.stop() if command == "stop" else self.interrupt()
         if self._task is not None and self._task.done():
             task, self._task = self._task, None
             self._active_at = time.monotonic()
@@ -91,15 +86,16 @@ class Worker:
             _reap()
             if self._stopped or self.end is not None:
                 return self._close()
-            if name := self._next():
-                self._task = asyncio.create_task(self._serve_item(name))
+            if item := self._intake.next():
+                self._task = asyncio.create_task(self._serve_item(*item))
                 self._task.add_done_callback(lambda _: self._wake.set())
                 await asyncio.sleep(0)
                 return False
             if self._is_idle():
                 return self._close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), min(LIST_EVERY_S, max(self._idle_s, 0.01)))
+            async with asyncio.timeout(min(LIST_EVERY_S, max(self._idle_s, 0.01))):
+                await self._wake.wait()
         return False
 
     # ---- beginning and ending
@@ -111,7 +107,17 @@ class Worker:
 
     def _close_bell(self) -> None:
         asyncio.get_running_loop().remove_reader(self._bell.fd)
-        self._hear(self._bell.retire())
+        self._intake.hear(self._bell.retire())
+
+    async def _keep_found(self) -> None:
+        """Make bell and door anew where somebody removed them, with the whole directory perhaps."""
+        if not self.files.bell.exists():
+            self.files.make()
+            self._close_bell()
+            self._open_bell()
+        if not self._door.is_open():
+            self._door.close()
+            await self._door.open()
 
     def _is_idle(self) -> bool:
         return time.monotonic() - self._active_at >= self._idle_s and not presence.is_needed(self.files)
@@ -138,104 +144,44 @@ class Worker:
             self._turn.interrupt()
         self._wake.set()
 
-    # ---- the inbox
+    # ---- serving
 
-    def _hear(self, lines: list[str]) -> None:
-        """Queue what was written to the bell; on a full disk it is kept until there is room."""
-        self._unheard += lines
-        while self._unheard:
-            item = {"type": "message", "content": self._unheard[0], "ask": False, "origin": {"by": "fifo"}}
-            try:
-                inbox.put(self.files, item)
-            except CassError as e:
-                self._notice("error", str(e))
-                return
-            del self._unheard[0]
-
-    def _obey(self) -> None:
-        """Do what is to be done at once; put aside what nobody understands."""
-        begun = self._turn is not None
-        for name, kind in self._look():
-            if kind in _IN_LINE or kind == "steer":
-                begun = begun or self._task is not None
-                if self._task is None:
-                    return  # a cancel behind a message is meant for its turn, which is about to begin
-            elif inbox.claim(self.files, name) is None:
-                continue
-            elif kind in _AT_ONCE:
-                inbox.done(self.files, name)
-                self.stop() if kind == "stop" else self.interrupt()
-            else:
-                self._put_aside(name, f"unknown command {kind!r}" if kind else "not a command")
-
-    def _look(self) -> list[tuple[str, str | None]]:
-        """Names and kinds of what waits, oldest first; a message that is to steer is of the kind ``steer``."""
-        names = [item.name for item in inbox.waiting(self.files)]
-        self._kinds = {name: self._kinds[name] if name in self._kinds else self._kind(name) for name in names}
-        return list(self._kinds.items())
-
-    def _kind(self, name: str) -> str | None:
-        item = inbox.read(self.files, name)
-        if item is None:
-            return None
-        return "steer" if item["type"] == "message" and item.get("steer") else str(item["type"])
-
-    def _put_aside(self, name: str, why: str) -> None:
-        inbox.reject(self.files, name)
-        self._notice("warning", f"{why} in the inbox; it was put aside as {inbox.BAD}{name}")
-
-    def _next(self) -> str | None:
-        """The oldest item to serve: one that a dead worker had claimed before any other."""
-        if self._leftovers:
-            return self._leftovers.pop(0)
-        for waiting in inbox.waiting(self.files):
-            if inbox.claim(self.files, waiting.name) is not None:
-                return waiting.name
-        return None
-
-    async def _serve_item(self, name: str) -> None:
-        try:
-            item = inbox.parse((self.files.inbox / f"{inbox.TAKEN}{name}").read_bytes())
-        except (ValueError, OSError) as e:
-            self._put_aside(name, str(e))
-            return
+    async def _serve_item(self, name: str, item: dict[str, Any]) -> None:
+        """Serve one claimed item. Nothing in it ends the worker; only a chat that cannot be written does."""
         try:
             if item["type"] == "message":
-                user = self._message(name, item)
-                if user is not None:
+                if user := self._user(name, item):
                     await self._run(self.session.turn(user))
             else:
                 await self._command(item)
-                inbox.done(self.files, name)
+                self._intake.done(name)
         except ChatBroken:
             raise  # what was claimed waits for the next worker
         except Interrupted:
-            inbox.done(self.files, name)
+            self._intake.done(name)
         except CassError as e:
-            inbox.done(self.files, name)
+            self._intake.done(name)
             self._notice("error", str(e))
+        except Exception as e:
+            traceback.print_exc()
+            self.session.repair("a bug in cass")
+            self._intake.put_aside(name, f"a bug, {type(e).__name__}: {e}; see {self.files.log}")
 
-    def _message(self, name: str, item: dict[str, Any]) -> User | None:
-        """The message of a claimed item; None where the chat has it already, or it says nothing."""
-        id, content = inbox.Waiting(name).id, item.get("content")
-        if id in self._known or not isinstance(content, str) or not content.strip():
-            inbox.done(self.files, name)
+    def _user(self, name: str, item: dict[str, Any]) -> User | None:
+        """The record of a claimed message; None where the chat has it already."""
+        id = self._intake.accept(name, item)
+        if id is None:
             return None
-        self._known.add(id)
-        self._claimed[id] = name
         origin = item.get("origin")
-        return self.session.user(
-            content, ask=item.get("ask") is True, origin=origin if isinstance(origin, dict) else {}, id=id
-        )
+        origin = origin if isinstance(origin, dict) else {}
+        return self.session.user(item["content"], ask=item.get("ask") is True, origin=origin, id=id)
 
-    def _steering(self) -> list[User]:
-        """Messages marked ``steer``, claimed."""
-        found = []
-        for name in [name for name, kind in self._look() if kind == "steer"]:
-            data = inbox.claim(self.files, name)
-            if data is not None:
-                found.append(self._message(name, inbox.parse(data)))
-        return [user for user in found if user is not None]
+    def _steering(self) -> User | None:
+        """The next message for the running turn, claimed."""
+        while item := self._intake.steering():
+            if user := self._user(*item):
+                return user
+        return None
 
     async def _command(self, item: dict[str, Any]) -> None:
         match item:
@@ -255,59 +201,17 @@ class Worker:
         try:
             async with turn:
                 async for record in turn:
-                    if isinstance(record, User) and record.id in self._claimed:
-                        inbox.done(self.files, self._claimed.pop(record.id))
+                    if isinstance(record, User):
+                        self._intake.written(record.id)
                     elif isinstance(record, TurnEnd) and self._until in record.answers:
                         self.end = record
         finally:
             self._turn = None
+            self._intake.give_back()
 
     def _notice(self, level: str, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
         self.session.live.write(Notice(level=level, text=text))
-
-    # ---- the socket
-
-    async def _decide(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            # Read first: closing a socket with unread bytes in it would take the answer away with them.
-            line = await asyncio.wait_for(reader.readline(), 5)
-            who = decisions.caller(writer.get_extra_info("socket"))
-            request = decisions.parse(line)
-            self._act(request, who)
-            answer: dict[str, Any] = {"ok": True}
-        except (CassError, ValueError, TimeoutError) as e:
-            answer = {"ok": False, "error": str(e), "status": getattr(e, "status", 1)}
-        except OSError:
-            return
-        try:
-            writer.write(jsonl.dump(answer) + b"\n")
-            await writer.drain()
-        except ConnectionError:
-            pass  # the caller did not wait for its answer; what it decided holds
-        finally:
-            writer.close()
-
-    def _act(self, request: dict[str, Any], who: decisions.Caller) -> None:
-        by = who.words(str(request.get("program") or "an unnamed program")[:80])
-        if request["do"] == "mode":
-            self.session.set_mode(_mode(request.get("mode")))
-            return
-        id = str(request.get("request_id"))
-        pending = self.session.pending(id)
-        rule = pending.rule if pending is not None and request.get("always") is True else None
-        reason = request.get("reason")
-        approved = request["do"] == "approve"
-        answer = Answer(approved, by, reason if isinstance(reason, str) and not approved else None, rule)
-        if problem := self.session.answer(id, answer):
-            raise CassError(problem)
-
-
-def _mode(text: Any) -> Mode:
-    try:
-        return Mode(text)
-    except ValueError:
-        raise CassError(f"no mode {text!r}; there are {', '.join(Mode)}") from None
 
 
 # ---- the process ----------------------------------------------------------------------------------------------------
@@ -381,14 +285,17 @@ async def _serve(worker: Worker, *, until: str | None = None, ready: Callable[[]
 
 def _widest(files: Files) -> Mode:
     """The mode that this worker may not exceed: whoever is started by a tool gets no more than the tool's chat has."""
-    parent = os.environ.get("CASS_CHAT")
-    if not parent or parent == files.chat_id:
+    above = decisions.worker_above()
+    named = os.environ.get(decisions.TOOL_MARK) or os.environ.get("CASS_CHAT")
+    if above is None and (not named or named == files.chat_id):
         return Mode.FULL_ACCESS
-    above = files.home.files(parent)
-    try:
-        return Mode(str(presence.holder(above).get("mode"))) if presence.is_running(above) else Mode.READ_ONLY
-    except ValueError:
-        return Mode.READ_ONLY
+    for chat_id in catalogue.ids(files.home) if above is not None else [named or ""]:
+        other = files.home.files(chat_id)
+        said = presence.holder(other)
+        if (above is None or said.get("pid") == above) and presence.is_running(other):
+            with contextlib.suppress(ValueError):
+                return Mode(str(said.get("mode")))
+    return Mode.READ_ONLY
 
 
 _PR_SET_DUMPABLE = 4

@@ -88,7 +88,8 @@ def make(tmp_path: Path, workspace: Path) -> Callable[..., Desk]:
             max_tool_output=10_000,
             context_limit=100_000,
             answer=answer,
-            steering=list,
+            is_steered=lambda: False,
+            steering=lambda: None,
         )
         return replace(desk, **more)
 
@@ -467,12 +468,12 @@ async def test_a_retry_never_runs_a_tool_again(make, workspace, monkeypatch):
 @asynchronous
 async def test_what_the_person_writes_meanwhile_is_heard_before_the_next_call(make):
     waiting = [user("stop that", id="u2")]
-
-    def steering() -> list[User]:
-        found, waiting[:] = list(waiting), []
-        return found
-
-    desk = make(calls(call("ls"), call("ls"), call("ls")), {"text": "as you say"}, steering=steering)
+    desk = make(
+        calls(call("ls"), call("ls"), call("ls")),
+        {"text": "as you say"},
+        is_steered=lambda: bool(waiting),
+        steering=lambda: waiting.pop() if waiting else None,
+    )
     found = await take(desk)
     assert [r.content for r in of(found, ToolResult)][1:] == ["Error: not run: the user wrote"] * 2
     assert names(found)[-4:] == ["User", "Delta", "Assistant", "TurnEnd"]
@@ -483,7 +484,7 @@ async def test_what_the_person_writes_meanwhile_is_heard_before_the_next_call(ma
 @asynchronous
 async def test_what_the_person_writes_during_the_last_answer_is_answered_too(make):
     waiting = [user("and more", id="u2")]
-    desk = make({"text": "first"}, {"text": "second"}, steering=lambda: [waiting.pop()] if waiting else [])
+    desk = make({"text": "first"}, {"text": "second"}, steering=lambda: waiting.pop() if waiting else None)
     found = await take(desk)
     assert [a.content for a in of(found, Assistant)] == ["first", "second"]
     assert found[-1].answers == ("u1", "u2")

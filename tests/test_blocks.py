@@ -274,13 +274,26 @@ def test_e01_what_could_control_a_terminal_is_shown_instead(text: str) -> None:
         ("\u202e", "⟨U+202E⟩"),
         ("tab\tand\nline 中文 👩‍👩‍👧 é", "tab\tand\nline 中文 👩‍👩‍👧 é"),
         ("[/INST] list[int] :smile: <T> &amp;", "[/INST] list[int] :smile: <T> &amp;"),
+        ("❤️ 1️⃣ 🏳️‍🌈 ☎︎ می‌خواهم", "❤️ 1️⃣ 🏳️‍🌈 ☎︎ می‌خواهم"),
+        ("a\ufe0f1\ufe0f", "a⟨U+FE0F⟩1⟨U+FE0F⟩"),
+        ("❤\ufe0f\ufe0f", "❤\ufe0f⟨U+FE0F⟩"),
+        ("r\u200dm\x9b\u200d", "r⟨U+200D⟩m␛[⟨U+200D⟩"),
     ],
 )
 def test_safe_text(text: str, shown: str) -> None:
     assert safe(text) == shown
 
 
-@given(st.text())
+INVISIBLE = [0x3164, 0x115F, 0x1160, 0xFFA0, 0x2800, 0x034F, 0x17B4, 0x17B5, *range(0x180B, 0x1810)]
+INVISIBLE += [*range(0xFE00, 0xFE10), *range(0x1D173, 0x1D17B), *range(0xE0100, 0xE01F0), 0x200B, 0x200C, 0x200D]
+
+
+@pytest.mark.parametrize("code", INVISIBLE, ids=hex)
+def test_e01_what_has_no_picture_is_shown_though_it_counts_as_printable(code: int) -> None:
+    assert safe(f"rm{chr(code)}") == f"rm⟨U+{code:04X}⟩"
+
+
+@given(st.text(st.sampled_from("a\x9b\u200d\ufe0f\u20e3❤中\r\n\u3164") | st.characters()))
 def test_safe_text_can_be_written_and_is_safe_again(text: str) -> None:
     assert safe(safe(text)) == safe(text)
     assert "\n" not in safe_line(text)

@@ -4,6 +4,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -65,9 +66,9 @@ def test_ten_chats_made_in_one_second_have_ten_ids(home, workspace):
 
 
 def test_the_fields_given_besides_are_in_the_first_record(home, workspace):
-    made = chat.create(home, cwd=workspace, provider="p", model="m", system="s", base_url="http://x", api_key_env="K")
+    made = chat.create(home, cwd=workspace, provider="p", model="m", system="s", base_url="http://x")
     meta = chat.meta(chat.read(made))
-    assert (meta.base_url, meta.api_key_env) == ("http://x", "K")
+    assert meta.base_url == "http://x"
 
 
 def test_an_unknown_chat_cannot_be_opened_and_is_not_made(home):
@@ -321,6 +322,28 @@ def test_what_is_no_chat_is_passed_over(home):
     (home.conversations / "notes.txt").write_text("x")
     assert ids(catalogue.summaries(home)) == ["1"]
     assert catalogue.summary(home.files("5")) is None
+
+
+@pytest.mark.parametrize("kind", ["fifo", "socket", "directory", "terminal"])
+def test_what_is_no_file_hangs_no_list_and_is_no_chat(home, workspace, monkeypatch, kind):
+    make(home, A, cwd=workspace)
+    path = home.files(B).chat
+    match kind:
+        case "fifo":
+            os.mkfifo(path)
+        case "socket":
+            monkeypatch.chdir(path.parent)
+            with socket.socket(socket.AF_UNIX) as bound:
+                bound.bind(path.name)
+            monkeypatch.chdir(workspace)
+        case "directory":
+            path.mkdir()
+        case _:
+            path.symlink_to("/dev/tty")
+    assert ids(catalogue.summaries(home, workspace)) == ids(catalogue.summaries(home)) == [A]
+    assert catalogue.find(home, ".").chat_id == A
+    with pytest.raises(NoChat, match="is not a file"):
+        catalogue.find(home, B)
 
 
 def test_a_home_without_chats_lists_none(home):

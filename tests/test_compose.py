@@ -52,10 +52,9 @@ class Worker:
         """Claim what waits; return the items."""
         found = []
         for waiting in inbox.waiting(self.files):
-            data = inbox.claim(self.files, waiting.name)
-            assert data is not None
+            assert inbox.claim(self.files, waiting.name)
+            found.append(inbox.taken(self.files, waiting.name) | {"id": waiting.id})
             inbox.done(self.files, waiting.name)
-            found.append(inbox.parse(data) | {"id": waiting.id})
         return found
 
     def appends(self, record: Any) -> None:
@@ -352,7 +351,7 @@ def test_an_approval_shows_all_that_will_happen_and_y_allows_it(files, worker):
     command = "echo \x1b[2Jsafe\rrm -rf ~ \u202e\nsecond line"
 
     async def play(desk):
-        worker.asks(arguments={"command": command}, reason="workspace-edit mode asks before every command")
+        request = worker.asks(arguments={"command": command}, reason="workspace-edit mode asks before every command")
         await quiet(desk)
         assert "␛[2Jsafe␍rm -rf ~ ⟨U+202E⟩\n  second line" in desk.question
         assert "workspace-edit mode asks before every command" in desk.question
@@ -360,7 +359,9 @@ def test_an_approval_shows_all_that_will_happen_and_y_allows_it(files, worker):
         assert "\x1b" not in desk.question
         await desk.types("y")
         await desk.until(lambda: worker.asked)
-        assert worker.asked == [{"do": "approve", "request_id": "r1", "program": "cass-compose"}]
+        seen = decisions.digest(request)
+        expected = {"do": "approve", "request_id": "r1", "digest": seen, "program": "cass-compose"}
+        assert worker.asked == [expected]
         assert desk.draft == ""
 
     compose(files, play)

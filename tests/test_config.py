@@ -323,6 +323,68 @@ def test_another_configuration_file_can_be_named(home, tmp_path):
         load(home, config=tmp_path / "missing.json")
 
 
+SECRET = "sk-live-0123"
+BASE_URLS = [
+    f"https://me:{SECRET}@x.test/v1",
+    f"https://{SECRET}@x.test/v1",
+    f"https://x.test/v1?key={SECRET}",
+    f"https://x.test/v1?api-version=1&access_token={SECRET}",
+    f"https://x.test/v1?{SECRET}",
+    f"ftp://x.test/{SECRET}",
+]
+
+
+@pytest.mark.parametrize("url", BASE_URLS)
+@pytest.mark.parametrize("where", ["flag", "config.json", "providers.json"])
+def test_an_address_with_a_password_or_a_key_in_it_is_refused_and_not_shown(home, url, where):
+    if where == "config.json":
+        write(home.config, {"base_url": url})
+    if where == "providers.json":
+        write(home.providers, {"providers": [{"id": "x", "base_url": url}]})
+    with pytest.raises(ConfigError, match="holds neither password nor key: name the variable of a key") as caught:
+        load(home, model="m", **({"base_url": url} if where == "flag" else {}))
+    assert SECRET not in str(caught.value)
+
+
+def test_an_address_may_have_a_version_in_its_query(home):
+    url = "https://x.test/openai?api-version=2024-06-01"
+    assert load(home, base_url=url, model="m").connection.base_url == url
+
+
+@pytest.mark.parametrize("name", [SECRET, "a b", "1A", "schlüssel", f"${{{SECRET}}}"])
+@pytest.mark.parametrize("where", ["flag", "config.json", "providers.json", "$"])
+def test_a_key_in_place_of_the_name_of_its_variable_is_refused_and_not_shown(home, name, where):
+    if where == "config.json":
+        write(home.config, {"api_key_env": name})
+    if where == "providers.json":
+        write(home.providers, {"providers": [{"id": "x", "api_key_env": name}]})
+    if where == "$":
+        write(home.providers, {"providers": [{"id": "x", "api_key": f"${name}"}]})
+    with pytest.raises(ConfigError, match=r"expected (the|a key, or \$ and the) name of (a|the) variable") as caught:
+        load(home, model="m", base_url="http://x.test", **({"api_key_env": name} if where == "flag" else {}))
+    assert name not in str(caught.value)
+
+
+def test_names_of_variables_with_keys_are_those_of_the_table_and_of_all_files(home):
+    built_in = {provider.key for provider in known.PROVIDERS.values() if provider.key}
+    assert config.secret_names(home) == built_in
+    write(home.config, {"api_key_env": "IN_CONFIG"})
+    entries = [{"id": "a", "api_key_env": "BY_NAME"}, {"id": "b", "api_key": "$BEHIND"}, {"id": "c", "api_key": "k"}, 1]
+    write(home.providers, {"providers": entries})
+    assert config.secret_names(home) == built_in | {"IN_CONFIG", "BY_NAME", "BEHIND"}
+
+
+@pytest.mark.parametrize(
+    "written", ["{", "[]", '{"providers": 1}', '{"api_key_env": 1, "providers": [{"api_key": 1}]}']
+)
+def test_a_wrong_file_names_no_variable_and_hides_none_of_the_others(home, written):
+    write(home.providers, written)
+    write(home.config, {"api_key_env": "IN_CONFIG"})
+    assert "IN_CONFIG" in config.secret_names(home)
+    write(home.config, written)
+    assert "OPENAI_API_KEY" in config.secret_names(home)
+
+
 # ---- wrong files ----------------------------------------------------------------------------------------------------
 
 

@@ -217,9 +217,9 @@ def test_a_request_that_is_none_is_said_to_be_so(line):
     [
         ({"do": "dance"}, "expected"),
         ({"do": "mode", "mode": "godlike"}, "no mode 'godlike'"),
-        ({"do": "mode"}, "no mode None"),
+        ({"do": "mode"}, "no mode ''"),
         ({"do": "approve", "request_id": "x"}, "no request 'x' is waiting"),
-        ({"do": "deny"}, "no request 'None' is waiting"),
+        ({"do": "deny"}, "no request '' is waiting"),
         ({"do": "approve", "request_id": "x" * 200_000}, ""),
     ],
 )

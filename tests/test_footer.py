@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from cass.composer.footer import Surroundings, columns, help_line, queue_lines, status_line, tokens
@@ -55,11 +53,11 @@ def test_states_are_words_with_their_time(state, elapsed_s, words):
 
 
 def test_a_limit_that_is_a_guess_is_marked():
-    assert "8% context (2.6k of assumed 32.8k)" in line(replace(STANDING, model="mystery", used=2_600, limit=32_768))
+    assert "8% context (2.6k of assumed 32.8k)" in line(STANDING._replace(model="mystery", used=2_600, limit=32_768))
 
 
 def test_the_effort_stands_beside_the_model():
-    assert "qwen3p7-plus (high) ·" in line(replace(STANDING, effort="high"))
+    assert "qwen3p7-plus (high) ·" in line(STANDING._replace(effort="high"))
 
 
 @pytest.mark.parametrize(("count", "words"), [(0, "0"), (999, "999"), (1000, "1k"), (25_640, "25.6k"), (1 << 20, "1M")])

@@ -51,10 +51,13 @@ def test_a_chat_goes_on_with_its_own_model_unless_another_is_named(home, two, fo
     assert (settings.connection.provider, settings.model) == (provider, model)
 
 
-def test_a_chat_begun_at_an_address_goes_on_there(home):
-    found = [meta(provider="openai-compatible", model="x", base_url="http://127.0.0.1:9/v1", api_key_env="MY_KEY")]
-    settings = opening.settings_of(found, home, Options(), {"MY_KEY": "k"})
-    assert (settings.connection.base_url, settings.connection.api_key) == ("http://127.0.0.1:9/v1", "k")
+def test_a_chat_begun_at_an_address_goes_on_there_but_its_file_names_no_key_to_send(home):
+    found = [meta(provider="openai-compatible", model="x", base_url="http://127.0.0.1:9/v1")]
+    environ = {"MY_KEY": "k", "OPENAI_API_KEY": "k"}
+    settings = opening.settings_of(found, home, Options(), environ)
+    assert (settings.connection.base_url, settings.connection.api_key) == ("http://127.0.0.1:9/v1", None)
+    flagged = opening.settings_of(found, home, Options(api_key_env="MY_KEY"), environ)
+    assert (flagged.connection.base_url, flagged.connection.api_key) == ("http://127.0.0.1:9/v1", "k")
 
 
 def test_a_mode_is_never_read_from_a_chat(home, two):

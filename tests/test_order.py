@@ -12,19 +12,19 @@ ORDER = """
     errors home jsonl visible records access
     ignore walk names query search inbox presence catalogue tail chat decisions known instructions config
     prompt context blocks markdown commands
-    providers.sse providers.failures providers.openai_compatible providers.demo providers.http providers
-    tools.paths tools.arguments tools.child tools.diff tools.tool
+    providers.sse providers.veil providers.failures providers.openai_compatible providers.demo providers.http providers
+    tools.paths tools.arguments tools.deadman tools.child tools.diff tools.nearest tools.tool
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     agent opening session
-    status worker send exchange listing verdict
-    viewer.prose viewer.look viewer.changes viewer.calls viewer.render
+    status intake door worker send exchange listing
+    viewer.attention viewer.prose viewer.look viewer.changes viewer.calls viewer.render
     viewer.since viewer.preferences viewer.reading viewer.page viewer.surface viewer.watch viewer.view viewer
-    composer.history composer.draft composer.pastes composer.standing composer.question composer.frames
-    composer.foreground composer.branch composer.panes composer.transcript composer.seat composer.footer
-    composer.slash composer.completion composer.models composer.keys composer.terminal composer.recall
-    composer.folded composer.console composer.picker composer.pager composer.errands composer.asking
-    composer.keyboard composer.compose composer
-    launch program subcommands cli
+    composer.history composer.draft composer.pastes composer.standing composer.proposal composer.question
+    composer.frames composer.foreground composer.attention composer.branch composer.panes composer.transcript
+    composer.seat composer.footer composer.slash composer.tree composer.paths composer.completion composer.models
+    composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
+    composer.errands composer.asking composer.keyboard composer.compose composer
+    launch program verdict subcommands cli
 """.split()
 
 LATE = {"cli", "program", "subcommands", "providers", "tools"}

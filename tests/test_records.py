@@ -64,7 +64,6 @@ def kinds(text: st.SearchStrategy[str]) -> st.SearchStrategy[Record]:
             model=text,
             cwd=text,
             base_url=maybe,
-            api_key_env=maybe,
             parent_chat_id=maybe,
             branch_from=maybe,
             agents_files=st.none() | st.lists(flat, max_size=2),

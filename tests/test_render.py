@@ -439,6 +439,51 @@ def test_the_header_says_that_the_demo_is_no_model() -> None:
     assert "FIREWORKS_API_KEY" in text
 
 
+# ---- links
+
+
+@pytest.mark.parametrize(
+    ("environ", "knows"),
+    [
+        ({"TERM": "xterm-256color"}, False),
+        ({"TERM": "xterm-kitty"}, True),
+        ({"TERM": "foot"}, True),
+        ({"TERM": "xterm-256color", "VTE_VERSION": "6800"}, True),
+        ({"TERM": "xterm-256color", "VTE_VERSION": "4205"}, False),
+        ({"TERM": "xterm-256color", "TERM_PROGRAM": "iTerm.app"}, True),
+        ({"TERM": "xterm-256color", "TERM_PROGRAM": "Apple_Terminal"}, False),
+        ({"TERM": "xterm-256color", "WT_SESSION": "x"}, True),
+        ({"TERM": "screen", "TMUX": "x", "VTE_VERSION": "6800"}, False),
+        ({"TERM": "screen", "TMUX": "x", "TERM_PROGRAM": "tmux", "TERM_PROGRAM_VERSION": "3.3a"}, False),
+        ({"TERM": "tmux", "TMUX": "x", "TERM_PROGRAM": "tmux", "TERM_PROGRAM_VERSION": "3.4"}, True),
+        ({"TERM": "dumb", "VTE_VERSION": "6800"}, False),
+    ],
+)
+def test_links_are_ones_to_click_where_the_terminal_has_them(environ: dict[str, str], knows: bool) -> None:
+    assert look_for(environ, is_terminal=True).links == knows
+    assert not look_for(environ, is_terminal=False).links
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("[a](https://x.test/b?c=d&e=%20#f)", "https://x.test/b?c=d&e=%20#f"),
+        ("<mailto:a@x.test>", "mailto:a@x.test"),
+        ("[a](https://x.test/é漢)", "https://x.test/%C3%A9%E6%BC%A2"),
+        ("[a](<https://x.test/%1B]0;x%07 y>)", "https://x.test/%1B%5D0;x%07%20y"),
+        ("[a](javascript:x)", None),
+        ("[a](file:///etc/passwd)", None),
+        ("[a](b.md)", None),
+    ],
+)
+def test_a_link_leads_where_it_says_and_says_where_it_leads(source: str, target: str | None) -> None:
+    (line,) = ansi(prose.lines(source, 200), Look(links=True))
+    found = re.findall(r"\x1b\]8;id=\d+;([\x21-\x7e]+)\x1b\\", line)
+    assert set(found) == ({target} if target else set())
+    assert line.count("\x1b]8;") == 2 * len(found)
+    assert "\x1b]8;" not in ansi(prose.lines(source, 200), Look())[0]
+
+
 # ---- colours
 
 

@@ -211,6 +211,29 @@ def test_excludes_of_the_repository_and_of_the_person_hold(repository, monkeypat
     assert sorted(walked(repository)) == by_git(repository)
 
 
+@pytest.mark.parametrize(
+    "of_the_repository",
+    [
+        {".git/config": "[core]\n\texcludesFile = {elsewhere}/exclude\n"},
+        {".git/info/exclude": "-> {elsewhere}/exclude"},
+        {".git/info": "-> {elsewhere}"},
+        {".gitignore": "-> {elsewhere}/exclude"},
+        {".ignore": "-> {elsewhere}/exclude"},
+    ],
+)
+def test_a_repository_cannot_make_the_walk_read_a_file_elsewhere(tmp_path, of_the_repository):
+    elsewhere = lay(tmp_path / "elsewhere", {"exclude": "secret\n"})
+    lay(tmp_path / "top", {".git/HEAD": "", "a": "", "secret": ""})
+    for name, content in of_the_repository.items():
+        path, text = tmp_path / "top" / name, content.format(elsewhere=elsewhere)
+        path.parent.mkdir(exist_ok=True)
+        if text.startswith("-> "):
+            path.symlink_to(text.removeprefix("-> "))
+        else:
+            path.write_text(text)
+    assert walked(tmp_path / "top") == ["a", "secret"]
+
+
 def test_the_default_place_of_global_excludes_is_read(repository):
     lay(Path(os.environ["HOME"]), {".config/git/ignore": "swap\n"})
     lay(repository, {"swap": "", "kept": ""})
@@ -294,6 +317,13 @@ def test_a_closed_directory_is_not_entered_under_any_name(tmp_path):
     lay(tmp_path, {"home/secret": "", "x/y": ""})
     status = (tmp_path / "home").stat()
     assert walked(tmp_path, closed={(status.st_dev, status.st_ino)}) == ["x/y"]
+
+
+def test_denied_files_and_directories_are_passed_over_and_counted(tmp_path):
+    lay(tmp_path, {"a/secrets/x": "", "a/b": "", "secret": "", "c/not": ""})
+    walk = Walk(str(tmp_path), denied=lambda path: path in (f"{tmp_path}/a/secrets", f"{tmp_path}/c/not"))
+    assert [path + name for _, path, names in walk for name in names] == ["secret", "a/b"]
+    assert walk.denied == 2
 
 
 def test_names_that_are_not_utf_8_are_walked(tmp_path):

@@ -1,9 +1,13 @@
 """Asking: pending approvals, put to the person one after the other until each is answered, here or anywhere else."""
 
+import asyncio
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
+from cass import decisions, jsonl
+from cass.access import WRITES
 from cass.composer.console import Console
 from cass.composer.question import Fragments, Question
 from cass.composer.seat import Seat
@@ -23,15 +27,31 @@ class Asking:
         self._last_key = 0.0
         self.question: Question | None = None
 
-    def update(self) -> None:
-        """Put up the oldest pending approval, or take down the one that is settled."""
+    def update(self) -> bool:
+        """Put up the oldest pending approval, or take down the settled one; return whether there is a new one."""
         pending = self._seat.standing.pending if self._seat.is_running else ()
         shown = self.question.request.request_id if self.question else None
         if shown in [request.request_id for request in pending] or not (shown or pending):
-            return
+            return False
         if self._console.in_reason:
             self._console.focus_reason(False)
         self.question = Question(pending[0], time.monotonic()) if pending else None
+        return bool(pending)
+
+    async def propose(self) -> None:
+        """Let the question show what would change, once that is known; the arguments stand there meanwhile."""
+        question = self.question
+        if question is None or question.request.name not in WRITES:
+            return
+        request = question.request
+        asked = {"name": request.name, "arguments": request.arguments, "cwd": self._seat.standing.cwd}
+        pipe = asyncio.subprocess.PIPE
+        command = [sys.executable, "-I", "-m", "cass.composer.proposal"]
+        process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
+        found, _ = await process.communicate(jsonl.dump(asked))
+        question.diff = found.decode("utf-8", "replace") or None
+        question.shown_at = time.monotonic()  # it was not seen before
+        self._console.redraw()
 
     def answered_elsewhere(self, approval: Approval) -> str:
         """Who was faster with the question that stands here, in words; "" where it was answered here, or is another."""
@@ -98,7 +118,9 @@ class Asking:
         assert self.question is not None
         self.question.is_sent = True
         self.question.stage = "ask"
-        self._decide(decision | {"request_id": self.question.request.request_id})
+        request = self.question.request
+        seen = {"digest": decisions.digest(request)} if decision["do"] == "approve" else {}
+        self._decide(decision | {"request_id": request.request_id} | seen)
 
     def _is_quiet(self) -> bool:
         return bool(self.question and self.question.takes_keys(self._last_key, time.monotonic()))

@@ -1,41 +1,58 @@
-"""Completion: what may stand for the word before the cursor. Commands at the start of a message, paths after ``@``."""
+"""Completion: what may stand for the word before the cursor. Commands and their arguments, and paths after ``@``."""
 
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from cass.access import Mode
-from cass.commands import SLASH
+from cass.commands import SLASH, find
+from cass.composer.paths import MOST
 from cass.visible import safe_line
 
-MOST = 200
-"""Offered at once; nobody reads further, and a directory may hold 50,000 names."""
+EFFORTS = ("low", "medium", "high", "off")
+"""What `/effort` offers and Alt-T goes through."""
 
 _PATH = re.compile(r"(?:^|\s)@(\S*)$")
+_ELSEWHERE = re.compile(r"[/~]|\.\.(/|$)")
+"""How a path begins that is not below the workspace."""
+
+Matching = Callable[[str, str], Sequence[str]]
+"""Paths below a directory that a word may be the beginning of, as `Paths.matching` gives them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     text: str
     typed: int
     """So many characters before the cursor it replaces."""
     help: str = ""
+    shown: str = ""
+    """In the menu, in the place of `text`."""
 
 
-def candidates(before: str, cwd: str) -> list[Candidate]:
+def candidates(before: str, cwd: str, matching: Matching) -> list[Candidate]:
     """What fits `before`, the text left of the cursor; paths are relative to `cwd`."""
     word, space, argument = before.partition(" ")
     if before.startswith("/") and not space:
-        return [Candidate(c.name, len(word), c.help) for c in SLASH if c.name.startswith(word)]
-    if word == "/mode" and space:
-        return [Candidate(mode, len(argument)) for mode in Mode if mode.startswith(argument)]
+        return [Candidate(c.name, len(word), c.help, c.usage) for c in SLASH if c.name.startswith(word)]
+    if space and (command := find(word)) and " " not in argument:
+        return [Candidate(value, len(argument)) for value in _ARGUMENTS.get(command.name, ()) if argument in value]
     if found := _PATH.search(before):
-        return [Candidate(path, len(found[1])) for path in _paths(found[1], cwd)]
+        is_elsewhere = _ELSEWHERE.match(found[1])
+        paths = _listed(found[1], cwd) if is_elsewhere else matching(cwd, found[1])
+        return [Candidate(path, len(found[1])) for path in paths]
     return []
 
 
-def _paths(typed: str, cwd: str) -> list[str]:
+_ARGUMENTS: dict[str, Sequence[str]] = {"/mode": tuple(Mode), "/effort": EFFORTS}
+
+
+def is_begun(before: str) -> bool:
+    """Whether `before` ends in something to complete while it is typed."""
+    return before.startswith("/") or _PATH.search(before[-1000:]) is not None
+
+
+def _listed(typed: str, cwd: str) -> list[str]:
     """Names in the directory that `typed` is in, directories first; hidden ones only when the dot is typed."""
     directory, _, start = typed.rpartition("/")
     place = os.path.join(cwd, os.path.expanduser(directory + "/") if directory or typed.startswith("/") else "")

@@ -21,7 +21,9 @@ from cass import commands
 from cass.access import Mode
 from cass.composer import footer, keys, models, pager, picker
 from cass.composer.asking import Asking
+from cass.composer.attention import Attention
 from cass.composer.branch import branch
+from cass.composer.completion import EFFORTS
 from cass.composer.console import Console
 from cass.composer.draft import Draft
 from cass.composer.errands import Errands
@@ -37,6 +39,7 @@ from cass.composer.transcript import Inline, Paned, Transcript
 from cass.errors import CassError
 from cass.home import Files
 from cass.records import Approval, Record, TurnEnd
+from cass.viewer import preferences
 from cass.visible import safe, safe_line
 
 HINT_S = 4.0
@@ -46,8 +49,6 @@ LOOK_IDLE_S = 0.2
 """How often the chat is looked at: a look is a handful of stats, some 50 µs."""
 NEW_WORKERS = 3
 """Workers that are started in a row for one message: one that dies of it each time would go on for ever."""
-EFFORTS = ("low", "medium", "high", "off")
-"""What Alt-T goes through."""
 LAYOUTS = ("inline", "panes", "none")
 
 
@@ -63,15 +64,23 @@ class Composer:
         output: Output | None = None,
     ) -> None:
         self.seat = Seat(files, worker_flags)
+        wanted = preferences.read(files.home)
         self.pastes = Pastes()
-        self.console = Console(
-            self, Recall(files.home.history, self.cwd, self.pastes), self.pastes.shown, input=input, output=output
+        recall = Recall(files.home.history, self.cwd, self.pastes)
+        vi = wanted.get("editing") == "vi"
+        self.console = Console(self, recall, self.pastes.shown, vi=vi, input=input, output=output)
+        self.attention = Attention(
+            files.chat_id,
+            self.send_to_terminal,
+            os.environ,
+            notify=wanted.get("notify", "bell"),
+            titled=layout == "inline",
         )
         self.errands = Errands(self.console, self.cwd, self.hint)
         self.asking = Asking(self.seat, self.console, self._decide)
         self.transcript = Transcript()
         if layout == "inline":
-            self.transcript = Inline(files, self.console, self._warn, lambda: self.seat.messages)
+            self.transcript = Inline(files, self.console, self._warn)
         elif layout == "panes":
             self.transcript = Paned(files, self._warn)
         self._slash = Slash(self)
@@ -110,6 +119,7 @@ class Composer:
             job.cancel()
         await asyncio.gather(*jobs, return_exceptions=True)
         await self.transcript.close()
+        self.attention.close()
         self._save_draft()
         self._draft.close()
         self.seat.close()
@@ -154,8 +164,15 @@ class Composer:
         elif self.seat.needs_worker and not self._is_starting:
             self._start_worker("no worker was running; one is started")
         self.transcript.resize()
-        self.asking.update()
+        if self.asking.update():
+            self.attention.call("an approval waits for you")
+            self.do(self.asking.propose())
+        self._show_state()
         self._draw_if_changed()
+
+    def _show_state(self) -> None:
+        if command := self.attention.show(self._state() or self.seat.standing.state or "starting"):
+            self.do(_run(command))
 
     def _draw_if_changed(self) -> None:
         seat, question = self.seat, self.asking.question
@@ -172,6 +189,7 @@ class Composer:
                 if words := self.asking.answered_elsewhere(record):
                     self.hint(words)
             case TurnEnd():
+                self.attention.call(f"the turn is {record.outcome}")
                 texts = self.seat.failed(record)
                 if not self.draft:
                     self.put_back(texts)
@@ -188,7 +206,7 @@ class Composer:
             await self.transcript.show()
         except CassError as e:
             self._warn(f"no pane for the viewer: {safe_line(str(e))}; it is shown here")
-            self.transcript = Inline(self.seat.files, self.console, self._warn, lambda: self.seat.messages)
+            self.transcript = Inline(self.seat.files, self.console, self._warn)
             await self.transcript.show()
 
     # ---- the worker
@@ -249,7 +267,7 @@ class Composer:
     # ---- what the console shows
 
     def live(self) -> str:
-        return self.transcript.live
+        return "" if self.asking.question else self.transcript.live  # which it shows in full
 
     def waiting(self) -> Fragments:
         texts = self.seat.waiting()
@@ -263,11 +281,15 @@ class Composer:
 
     def status(self, width: int) -> Fragments:
         seat = self.seat
-        state = "" if seat.is_running else "starting" if self._is_starting else "no worker"
+        state = self._state()
         around = Surroundings(
             seat.files.chat_id, state, self._elapsed(), len(seat.queue), self._branch, os.path.expanduser("~")
         )
         return footer.status_line(seat.standing, around, width)
+
+    def _state(self) -> str:
+        """What stands in the place of the worker's own word."""
+        return "" if self.seat.is_running else "starting" if self._is_starting else "no worker"
 
     def help(self, width: int, room: bool) -> Fragments:
         if hint := self._hinted():
@@ -427,6 +449,12 @@ class Composer:
     def draft(self, text: str) -> None:
         self.console.draft.text = self.pastes.held(text)
         self.console.draft.cursor_position = len(self.console.draft.text)
+
+
+async def _run(command: Sequence[str]) -> None:
+    """Run a program unseen; what becomes of it is not needed."""
+    quiet = asyncio.subprocess.DEVNULL
+    await (await asyncio.create_subprocess_exec(*command, stdin=quiet, stdout=quiet, stderr=quiet)).wait()
 
 
 def run(

@@ -16,7 +16,8 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition, vi_navigation_mode
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
 from prompt_toolkit.history import History
 from prompt_toolkit.input import Input
@@ -37,7 +38,8 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from cass.composer import completion, terminal
 from cass.composer.folded import Folded
-from cass.composer.keys import ASK_FOR_SHIFT_ENTER, ASK_NO_MORE, ESC_S, SECOND_KEY_S, learn_sequences
+from cass.composer.keys import ASK, ASK_NO_MORE, ESC_S, SECOND_KEY_S, learn_sequences
+from cass.composer.paths import Paths
 from cass.composer.question import Fragments
 
 STYLE = Style.from_dict(
@@ -67,6 +69,10 @@ STYLE = Style.from_dict(
 )
 
 
+ROWS_BELOW_LIVE = 8
+"""Of what grows: a menu, status, help; one that stays above it."""
+
+
 class Shown(Protocol):
     """What a console shows, as it is now."""
 
@@ -91,10 +97,11 @@ class Console:
         history: History,
         folded: Callable[[str], str | None],
         *,
+        vi: bool = False,
         input: Input | None = None,
         output: Output | None = None,
     ) -> None:
-        """`folded` gives what is drawn for a character of the draft, None for itself."""
+        """`folded` gives what is drawn for a character of the draft, None for itself; `vi`: its keys, not Emacs's."""
         learn_sequences()
         self._shown = shown
         self._above: list[str] = []
@@ -104,21 +111,22 @@ class Console:
         self.draft = Buffer(
             history=history,
             multiline=True,
-            completer=ThreadedCompleter(_Completer(shown)),  # a directory may be large
-            complete_while_typing=Condition(lambda: self.draft.text.startswith("/") or "@" in self.draft.text),
+            completer=ThreadedCompleter(_Completer(shown)),  # a workspace may be large
+            complete_while_typing=Condition(lambda: completion.is_begun(self.draft.document.text_before_cursor)),
         )
         self.reason = Buffer(multiline=False)
         self._search = SearchToolbar(ignore_case=True, backward_search_prompt="in the history: ")
         self._draft_control = BufferControl(
             self.draft, [Folded(folded)], search_buffer_control=self._search.control, preview_search=True
         )
-        prefix = _prefix("❯ ", "  ", lambda: "class:ask")
+        prefix = _prefix(lambda: "❯ ", lambda: "class:ask")
         self._reason_window = Window(BufferControl(self.reason), height=1, get_line_prefix=prefix)
         self.app: Application[int] = Application(
             Layout(self._rows(), focused_element=self._draft_control),
             style=STYLE,
             input=input or Vt100Input(sys.stdin),
             output=self.output,
+            editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
             erase_when_done=True,
             include_default_pygments_style=False,
         )
@@ -129,7 +137,7 @@ class Console:
 
     async def run(self) -> int:
         """Show it until somebody calls `leave`; return what that said."""
-        self.output.write_raw(ASK_FOR_SHIFT_ENTER)
+        self.output.write_raw(ASK)
         try:
             return await self.app.run_async(handle_sigint=False, set_exception_handler=False)
         except EOFError:  # the other end of the terminal is closed
@@ -171,6 +179,7 @@ class Console:
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
         """Leave the terminal to somebody else, as it was; what is printed meanwhile comes afterwards."""
+        await asyncio.sleep(ESC_S)  # our last read may wait so long for the rest of a code: it would take another's Esc
         self._is_away = True
         try:
             with set_app(self.app):
@@ -178,7 +187,7 @@ class Console:
                     self.output.write_raw(ASK_NO_MORE)
                     self.output.flush()
                     yield
-                    self.output.write_raw(ASK_FOR_SHIFT_ENTER)
+                    self.output.write_raw(ASK)
                     self._write_above()
         finally:
             self._is_away = False
@@ -201,7 +210,7 @@ class Console:
 
     def _rows(self) -> HSplit:
         shown = self._shown
-        prompt = _prefix("❯ ", "  ", lambda: f"class:{shown.mode() or 'dim'} bold")
+        prompt = _prefix(lambda: "❮ " if vi_navigation_mode() else "❯ ", lambda: f"class:{shown.mode() or 'dim'} bold")
         draft = Window(
             self._draft_control,
             height=lambda: Dimension(min=1, max=max(self.size.rows - 5, 1)),
@@ -234,17 +243,23 @@ class Console:
 
     def _live(self) -> AnyFormattedText:
         """The end of what grows: the rest of it is printed when it is finished."""
-        rows = max(self.size.rows - 9, 1)
+        below = sum(_height(lines) for lines in (self._shown.waiting(), self._shown.notice()))
+        rows = max(self.size.rows - ROWS_BELOW_LIVE - below - self.draft.document.line_count, 1)
         return ANSI(terminal.without_commands("\n".join(self._shown.live().rstrip("\n").split("\n")[-rows:])))
 
 
 class _Completer(Completer):
     def __init__(self, shown: Shown) -> None:
         self._shown = shown
+        self._paths = Paths()
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        for found in completion.candidates(document.text_before_cursor, self._shown.cwd()):
-            yield Completion(found.text, -found.typed, display_meta=found.help)
+        for found in completion.candidates(document.text_before_cursor, self._shown.cwd(), self._paths.matching):
+            yield Completion(found.text, -found.typed, display=found.shown or None, display_meta=found.help)
+
+
+def _height(lines: Fragments) -> int:
+    return "".join(text for _, text in lines).count("\n") + 1 if lines else 0
 
 
 def _when(content: Callable[[], object], window: Window) -> ConditionalContainer:
@@ -257,6 +272,6 @@ def _lines(content: Callable[[], Fragments]) -> Window:
     return Window(control, wrap_lines=True, dont_extend_height=True)
 
 
-def _prefix(first: str, rest: str, style: Callable[[], str]) -> Callable[[int, int], AnyFormattedText]:
-    """What stands before each row of an input: `first` once, then `rest`, of the same width."""
-    return lambda line, wrap: [(style(), first if line == 0 and wrap == 0 else rest)]
+def _prefix(first: Callable[[], str], style: Callable[[], str]) -> Callable[[int, int], AnyFormattedText]:
+    """What stands before each row of an input: `first` once, then as much space."""
+    return lambda line, wrap: [(style(), first() if line == 0 and wrap == 0 else " " * len(first()))]

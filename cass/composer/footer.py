@@ -5,7 +5,7 @@ When room is short the least important part is shortened, then left out; the acc
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from cass.commands import HELP_LINE
 from cass.composer.question import Fragments
@@ -19,8 +19,7 @@ QUEUE_CHARACTERS = 1_000
 """Of a waiting message, which may be a paste of megabytes, no line shows more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A piece of the status line."""
 
     style: str
@@ -31,8 +30,7 @@ class Part:
     """The lowest gives way first; 9 never does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What the status line says besides the standing of the chat."""
 
     chat_id: str
@@ -75,7 +73,7 @@ def fit(parts: Sequence[Part], width: int) -> list[Part]:
         place = parts.index(giver)
         if giver.short and giver.text != giver.short:
             # Its short form gives way only after most that is still long: a chat is called by the end of its id.
-            parts[place] = replace(giver, text=giver.short, short="", weight=min(giver.weight + 4, 8))
+            parts[place] = giver._replace(text=giver.short, short="", weight=min(giver.weight + 4, 8))
         else:
             del parts[place]
     return parts

@@ -1,14 +1,13 @@
 """The viewer as a child of the composer: frames from it, width and keys to it, one JSON object a line each way.
 
-{"print": ANSI}  finished lines, for ever    {"live": ANSI}  what still grows, in place of what was live before
+{"print": ANSI, "at": WORD}  finished lines, for ever    {"live": ANSI}  what grows, in place of what was live before
 {"width": COLUMNS}    {"key": "C-o"}
 """
 
 import asyncio
 import contextlib
 import sys
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cass import jsonl
 from cass.home import Files
@@ -17,13 +16,14 @@ PIECE = 1 << 16
 """Bytes taken at once: what a terminal draws well within the time between two keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class Frames:
+class Frames(NamedTuple):
     """Some frames, put together."""
 
     printed: str = ""
     live: str | None = None
     """None: as it was."""
+    at: str = ""
+    """How far the screen is with what was printed: a word for the viewer that is started next."""
 
 
 class Viewer:
@@ -72,11 +72,12 @@ class Viewer:
 def joined(lines: list[bytes]) -> Frames:
     """Several frames as one. What is no frame is left out: the viewer's traceback goes to its standard error."""
     printed: list[str] = []
-    live = None
+    live, at = None, ""
     for line in lines:
         with contextlib.suppress(ValueError):
             frame = jsonl.load(line)
             if isinstance(frame, dict):
                 printed.append(str(frame.get("print", "")))
                 live = frame.get("live", live)
-    return Frames("".join(printed), live)
+                at = frame.get("at") or at
+    return Frames("".join(printed), live, at)

@@ -12,6 +12,7 @@ from prompt_toolkit.search import SearchDirection, start_search
 from cass.access import Mode
 from cass.composer import keys
 from cass.composer.asking import Asking
+from cass.composer.attention import Attention
 from cass.composer.console import Console
 from cass.composer.errands import Errands
 from cass.composer.pastes import Pastes
@@ -30,6 +31,7 @@ class Composing(Protocol):
     console: Console
     transcript: Transcript
     asking: Asking
+    attention: Attention
     errands: Errands
     pastes: Pastes
     draft: str
@@ -67,6 +69,12 @@ class Keyboard:
         is_draft = event.current_buffer is self._draft
         event.current_buffer.insert_text(self._composer.pastes.hold(text) if is_draft else text.replace("\n", " "))
         self._pasted_at = time.monotonic()
+
+    def focus_in(self, event: KeyPressEvent) -> None:
+        self._composer.attention.is_focused = True
+
+    def focus_out(self, event: KeyPressEvent) -> None:
+        self._composer.attention.is_focused = False
 
     def enter(self, event: KeyPressEvent) -> None:
         if self._composer.console.in_reason:

@@ -14,11 +14,15 @@ from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from cass.commands import At, keys_at
+from cass.composer.attention import FOCUS_REPORTS, NO_FOCUS_REPORTS
 
-ASK_FOR_SHIFT_ENTER = "\x1b[>4;1m"
+ASK = "\x1b[>4;1m" + FOCUS_REPORTS
 """xterm's modifyOtherKeys, level 1: keys that had no code of their own get one. Others, and tmux by default, ignore it.
-Source: https://invisible-island.net/xterm/modified-keys.html"""
-ASK_NO_MORE = "\x1b[>4m"
+Source: https://invisible-island.net/xterm/modified-keys.html
+And whether the terminal is looked at."""
+ASK_NO_MORE = "\x1b[>4m" + NO_FOCUS_REPORTS
+FOCUS_IN, FOCUS_OUT = Keys.ControlF23, Keys.ControlF24
+"""Keys that no keyboard has, for what prompt_toolkit has no name for."""
 
 ESC_S = 0.02
 """How long a lone Esc waits for the rest of a code: one read of a terminal."""
@@ -44,6 +48,7 @@ def learn_sequences() -> None:
     known["\x1b[9;2u"] = known["\x1b[27;2;9~"] = Keys.BackTab
     known["\x1b[13u"] = Keys.ControlM
     known["\x1b[27u"] = Keys.Escape
+    known["\x1b[I"], known["\x1b[O"] = FOCUS_IN, FOCUS_OUT
 
 
 def bind(
@@ -68,6 +73,8 @@ def bind(
         for press in key.presses:
             bindings.add(*press, filter=usable, eager=True)(getattr(keyboard, key.does))
     bindings.add(Keys.BracketedPaste)(keyboard.paste)
+    bindings.add(FOCUS_IN)(keyboard.focus_in)
+    bindings.add(FOCUS_OUT)(keyboard.focus_out)
     return bindings
 
 

@@ -39,11 +39,15 @@ class Pager:
         self.lines: list[str] = []
         """In ANSI, each whole by itself."""
         self.top = 0
+        self._is_pressed = False
         self.is_loaded = False
         """Until then the page stands one screen above the end, wherever that is."""
 
     def add(self, printed: str) -> None:
-        self.lines += without_commands(printed).splitlines()
+        if self._is_pressed:  # the last turn again: it begins here
+            self.top = len(self.lines)
+            self._is_pressed = False
+        self.lines += without_commands(printed).split("\n")[:-1]
         if not self.is_loaded:
             self.top = max(len(self.lines) - 2 * self._rows, 0)
 
@@ -111,9 +115,8 @@ class Pager:
         self._press("C-t")
 
     def _press(self, key: str) -> None:
-        """The last turn is printed again at the end: go there."""
         if self._viewer:
-            self.is_loaded = False
+            self._is_pressed = self.is_loaded = True
             self._viewer.send({"key": key})
 
     def leave(self, event: KeyPressEvent) -> None:

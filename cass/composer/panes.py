@@ -16,7 +16,15 @@ COMPOSER_ROWS = 11
 """What stays for the composer: an approval, a few lines of input, status and help."""
 SMALLEST_VIEWER = 5
 
-_WHILE = 'p=$1; shift; (while kill -0 "$p"; do sleep 1; done; kill -TERM $$) 2>/dev/null & exec "$@"'
+_WHILE = """p=$1; shift
+(while kill -0 "$p"; do sleep 1; done; kill -HUP -$$) 2>/dev/null &
+for run in 1 2 3; do
+    "$@" && exit
+    status=$?
+    [ $status -gt 128 ] && kill -0 "$p" || exit $status
+    printf '\\033[H\\033[2J\\033[3Jthe viewer was killed (status %s) and is started again\\n' $status
+done 2>/dev/null"""
+"""A viewer that a signal ended is started again, on an empty screen: nothing is shown twice. Any other has left."""
 
 
 def is_possible(environ: Mapping[str, str]) -> bool:

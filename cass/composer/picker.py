@@ -101,7 +101,8 @@ class Picker:
         event.app.exit(result=None)
 
     def filter_by(self, event: KeyPressEvent) -> None:
-        self.type(event.data)
+        if len(event.key_sequence[0].key) == 1 or event.key_sequence[0].key is Keys.BracketedPaste:
+            self.type(event.data)
 
 
 async def pick(

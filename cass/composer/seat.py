@@ -13,7 +13,7 @@ from cass.errors import CassError
 from cass.home import Files
 from cass.inbox import Waiting
 from cass.presence import Starting
-from cass.records import Assistant, Meta, Record, TurnEnd, User
+from cass.records import Meta, Record, TurnEnd, User
 from cass.tail import Tail
 
 PROGRAM = "cass-compose"
@@ -28,8 +28,6 @@ class Seat:
         self.is_running = False
         """Whether a worker holds the chat."""
         self.queue: list[Waiting] = []
-        self.messages = 0
-        """How many messages the last turn has brought so far, the person's included."""
         self._flags = worker_flags
         self._texts: dict[str, dict[str, Any] | None] = {}
         self._unseen: set[str] = set()
@@ -75,9 +73,6 @@ class Seat:
             self.standing = step(self.standing, record)
             if isinstance(record, User):
                 self._unseen.discard(record.id)
-                self.messages = 1
-            elif isinstance(record, Assistant):
-                self.messages += 1
 
     @property
     def is_busy(self) -> bool:

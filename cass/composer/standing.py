@@ -3,15 +3,14 @@
 Records of the chat and of its live file may be stepped through in any order between the two.
 """
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from cass.records import Approval, ApprovalRequest, Assistant, Meta, Record, Status, TurnEnd, Usage, User
 
 IDLE = "idle"
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     provider: str = ""
     model: str = ""
     mode: str = ""
@@ -45,19 +44,18 @@ def step(standing: Standing, record: Record) -> Standing:
         case Status():
             return _status(standing, record)
         case ApprovalRequest(request_id=id) if id not in standing.answered:
-            return replace(standing, pending=(*(r for r in standing.pending if r.request_id != id), record))
+            return standing._replace(pending=(*(r for r in standing.pending if r.request_id != id), record))
         case Approval(request_id=id):
             pending = tuple(request for request in standing.pending if request.request_id != id)
-            return replace(standing, pending=pending, answered=standing.answered | {id})
+            return standing._replace(pending=pending, answered=standing.answered | {id})
         case Assistant(content=content, stop=stop) if content and stop != "error":
-            return replace(standing, answer=content)
+            return standing._replace(answer=content)
         case User(effort=effort):
-            return replace(standing, effort=effort or "")
+            return standing._replace(effort=effort or "")
         case TurnEnd(usage=usage):
-            return replace(standing, usage=usage or standing.usage)
+            return standing._replace(usage=usage or standing.usage)
         case Meta(provider=provider, model=model, cwd=cwd):
-            return replace(
-                standing,
+            return standing._replace(
                 provider=standing.provider if standing.state else provider,
                 model=standing.model if standing.state else model,
                 cwd=cwd or standing.cwd,
@@ -68,8 +66,7 @@ def step(standing: Standing, record: Record) -> Standing:
 
 def _status(standing: Standing, status: Status) -> Standing:
     was_busy = standing.is_busy
-    now = replace(
-        standing,
+    now = standing._replace(
         provider=status.provider,
         model=status.model,
         mode=status.mode,
@@ -79,7 +76,7 @@ def _status(standing: Standing, status: Status) -> Standing:
         limit=status.limit if status.limit is not None else standing.limit,
     )
     if not (was_busy and now.is_busy):
-        now = replace(now, since=status.created_at)
+        now = now._replace(since=status.created_at)
     if status.state != "awaiting-approval":  # the worker goes on: whatever it asked is settled, also by a cancel
-        now = replace(now, pending=(), answered=now.answered if now.is_busy else frozenset())
+        now = now._replace(pending=(), answered=now.answered if now.is_busy else frozenset())
     return now

@@ -54,11 +54,7 @@ class Transcript:
 
 
 class Inline(Transcript):
-    def __init__(
-        self, files: Files, screen: Screen, warn: Callable[[str], None], newest: Callable[[], int] = lambda: 0
-    ) -> None:
-        """`newest` counts the messages that a viewer shows again which is started in the place of a dead one."""
-        self._newest = newest
+    def __init__(self, files: Files, screen: Screen, warn: Callable[[str], None]) -> None:
         self._files = files
         self._screen = screen
         self._warn = warn
@@ -66,12 +62,14 @@ class Inline(Transcript):
         self._columns = 0
 
     async def show(self) -> None:
-        for run in range(RESTARTS + 1):
-            self._viewer = await Viewer.start(self._files, *(["-n", str(max(self._newest(), 1))] if run else []))
+        at = ""
+        for _ in range(RESTARTS + 1):
+            self._viewer = await Viewer.start(self._files, *(["--after", at] if at else []))
             self._columns = 0
             self.resize()
             while (frames := await self._viewer.read()) is not None:
                 self.live = self.live if frames.live is None else frames.live
+                at = frames.at or at
                 if frames.printed:
                     self._screen.print(frames.printed)
                 self._screen.redraw()

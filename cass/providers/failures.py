@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from cass.errors import ProviderError
 from cass.jsonl import dump, load
@@ -15,39 +16,57 @@ from cass.jsonl import dump, load
 TRANSIENT = frozenset({408, 409, 425, 429, *range(500, 600)}) - {501, 505}
 WORDS = 2_000
 """Characters of an error that are shown."""
+_SEARCHED = 1 << 16
+"""Characters of an error that are searched for what it means."""
+_LEVELS = 16
+"""Of nesting at which an error's message is looked for."""
 
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|tokens_limit_reached|max_model_len|reduce the length"
     r"|maximum (context|prompt) length|prompt is too long|input (is )?too long|too many (input )?tokens"
-    r"|(exceed\w*|larger than|too (long|large|big))\b.{0,80}\bcontext|context.{0,60}(exceed|overflow|too (long|small))"
-    r"|token count.{0,60}exceed|exceed\w*.{0,40}token limit",
+    r"|(exceed\w{0,9}|larger than|too (long|large|big))\b.{0,80}\bcontext"
+    r"|context.{0,60}(exceed|overflow|too (long|small))|token count.{0,60}exceed|exceed\w{0,9}.{0,40}token limit",
     re.IGNORECASE | re.DOTALL,
 )
-_TAGS = re.compile(r"(?s)<(script|style).*?</\1>|<[^>]*>")
+_TAGS = re.compile(r"(?s)<(script|style)\b.*?(?:</\1>|\Z)|<[^<>]*>")
 
 
-def refused(status: int, headers: Mapping[str, str], body: bytes, url: str, key_env: str | None) -> ProviderError:
-    """The error of an HTTP answer other than 200. `headers` with lower-case names."""
-    text = body.decode("utf-8", "replace")
+def refused(status: int, headers: Mapping[str, str], text: str, url: str) -> ProviderError:
+    """The error of an HTTP answer other than 200, in words of any length. `headers` with lower-case names."""
     message = _message(text) or "the server gave no reason"
-    if status in (401, 403):
-        message += f"; check the key in {key_env}" if key_env else "; no API key was sent"
-    elif 300 <= status < 400:
-        message = f"the server points to {headers.get('location', 'another address')}: set that as base URL"
+    if 300 <= status < 400:
+        message = f"the server points to {address(headers.get('location', 'another address'))}: set that as base URL"
     return ProviderError(
         message,
         url=url,
         http_status=status,
         transient=status in TRANSIENT,
         retry_after=retry_after(headers.get("retry-after"), time.time()),
-        too_long=status == 413 or (status != 429 and _TOO_LONG.search(text) is not None),
+        too_long=status == 413 or (status != 429 and _TOO_LONG.search(text[:_SEARCHED]) is not None),
     )
 
 
+def advice(status: int, key_env: str | None) -> str:
+    """What to add to the words of a server; "" for nothing."""
+    if status not in (401, 403):
+        return ""
+    return f"; check the key in {key_env}" if key_env else "; no API key was sent"
+
+
 def in_stream(error: Any) -> ProviderError:
-    """The error that came inside an answer which had begun as a success."""
+    """The error that came inside an answer which had begun as a success, in words of any length."""
     text = dump(error).decode()
-    return ProviderError(_words(error) or text[:WORDS], too_long=_TOO_LONG.search(text) is not None)
+    return ProviderError(_words(error) or text, too_long=_TOO_LONG.search(text[:_SEARCHED]) is not None)
+
+
+def address(url: str) -> str:
+    """`url` without what may be secret in it: name and password, and its query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "an address that is none"
+    query = "…" if parts.query else ""
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=query, fragment=""))
 
 
 def retry_after(value: str | None, now: float) -> float | None:
@@ -70,20 +89,20 @@ def _message(text: str) -> str:
         found = _words(load(text))
     except ValueError:
         found = ""
-    return (found or " ".join(_TAGS.sub(" ", text).split()))[:WORDS]
+    return found or " ".join(_TAGS.sub(" ", text).split())
 
 
-def _words(value: Any) -> str:
+def _words(value: Any, levels: int = _LEVELS) -> str:
     """The message inside an error, wherever it stands."""
     if isinstance(value, str):
         return value.strip()
-    if isinstance(value, list):
-        return "; ".join(filter(None, map(_words, value)))
-    if not isinstance(value, dict):
+    if levels and isinstance(value, list):
+        return "; ".join(filter(None, (_words(item, levels - 1) for item in value)))
+    if not levels or not isinstance(value, dict):
         return ""
     for key in ("error", "message", "detail", "errors", "msg", "error_message"):
-        if found := _words(value.get(key)):
+        if found := _words(value.get(key), levels - 1):
             upstream = value.get("metadata") if key == "message" else None
-            raw = _words(upstream.get("raw")) if isinstance(upstream, dict) else ""
+            raw = _words(upstream.get("raw"), levels - 1) if isinstance(upstream, dict) else ""
             return f"{found}: {raw}" if raw else found
     return ""

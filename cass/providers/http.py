@@ -4,15 +4,17 @@ What is asked and what the answer means is the business of a kind (`Kind`); here
 happens to them on the way becomes a ProviderError.
 """
 
+import asyncio
 import os
 import socket
 import ssl
 import sys
 import time
+import zlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Protocol
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 # httpx imports its own command line with it, when click and rich are there to be imported: 30 ms of each start.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
@@ -24,14 +26,18 @@ from cass.config import Connection  # noqa: E402
 from cass.context import Request  # noqa: E402
 from cass.errors import ProviderError  # noqa: E402
 from cass.known import is_local  # noqa: E402
-from cass.providers import failures  # noqa: E402
-from cass.providers.sse import Decoder, Event  # noqa: E402
+from cass.providers import failures, veil  # noqa: E402
+from cass.providers.sse import EVENT_BYTES, Decoder, Event  # noqa: E402
 from cass.records import Assistant, Delta  # noqa: E402
 
 CONNECT_TIMEOUT_S = 10.0
 QUIET_TIMES = 5
 """Read timeouts that may pass with keep-alives only, before they no longer count as life."""
 ERROR_BYTES = 1 << 16
+ANSWER_BYTES = 64 << 20
+"""Of one answer, uncompressed: a hundred thousand deltas, with all that servers wrap them in, are half of it."""
+_INFLATED = 1 << 16
+"""Bytes that are uncompressed at a time: a thousand may come of each that was sent."""
 
 
 class Answer(Protocol):
@@ -63,6 +69,7 @@ class Http:
         """Deltas as they come, then the message. Raises ProviderError."""
         url, headers, body = self._kind.build(self._connection, request)
         parser = self._kind.Parser(of, request.model)
+        shown = veil.Answer(self._connection.api_key)
         answered = begun = False
         try:
             async with self._open().stream("POST", url, headers=headers, content=body) as response:
@@ -73,19 +80,25 @@ class Http:
                     async for some in events:
                         begun = True
                         for delta in parser.feed(some) if isinstance(some, list) else parser.whole(some):
-                            yield delta
+                            for piece in shown.deltas(delta):
+                                yield piece
                         if parser.failure is not None:
                             break
                 if not begun and "html" in response.headers.get("content-type", ""):
                     raise ProviderError("the server sent a page, not an answer: is this the address of an API?")
-            yield parser.finish()
+            message = parser.finish()
+            for piece in shown.end(of):
+                yield piece
+            yield shown.message(message)
         except ProviderError as e:
-            e.message = self._without_key(e.message)
+            # Cut only now: half a key would not be known for one.
+            e.message = self._without_key(e.message)[: failures.WORDS]
+            e.message += failures.advice(e.http_status, self._key_name())
             e.url = self._shown(url)
             raise
         except (httpx.HTTPError, httpx.InvalidURL) as e:
-            message, transient = _words(e, url, self._connection.read_timeout_s, answered)
-            raise ProviderError(self._without_key(message), url=self._shown(url), transient=transient) from None
+            words, transient = _words(e, url, self._connection.read_timeout_s, answered)
+            raise ProviderError(self._without_key(words), url=self._shown(url), transient=transient) from None
 
     async def aclose(self) -> None:
         if self._client is not None:
@@ -109,12 +122,19 @@ class Http:
         return self._client
 
     async def _refused(self, response: httpx.Response, url: str) -> ProviderError:
-        body = b""
-        async for piece in response.aiter_bytes():
-            body += piece
-            if len(body) >= ERROR_BYTES:
-                break
-        return failures.refused(response.status_code, response.headers, body, url, self._key_name())
+        body = bytearray()
+        async with aclosing(_pieces(response)) as pieces:
+            async for piece in pieces:
+                body += piece
+                if len(body) >= ERROR_BYTES:
+                    break
+        text = body[:ERROR_BYTES].decode("utf-8", "replace")
+        if key := self._connection.api_key:
+            hidden = veil.Veil(key)
+            text = hidden.feed(text) + (
+                hidden.end() if len(body) < ERROR_BYTES else ""
+            )  # no half a key where it is cut
+        return failures.refused(response.status_code, response.headers, text, url)
 
     def _key_name(self) -> str | None:
         if self._connection.api_key_env:
@@ -123,12 +143,10 @@ class Http:
 
     def _without_key(self, text: str) -> str:
         key = self._connection.api_key
-        return text.replace(key, "…") if key else text
+        return text.replace(key, veil.HIDDEN) if key else text
 
     def _shown(self, url: str) -> str:
-        """The address as asked, without what may be secret in it: a password, the key."""
-        parts = urlsplit(url)
-        return self._without_key(urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])))
+        return self._without_key(failures.address(url))
 
 
 def _has_proxy() -> bool:
@@ -138,18 +156,20 @@ def _has_proxy() -> bool:
 async def _events(response: httpx.Response, read_timeout_s: float) -> AsyncGenerator[list[Event] | bytes]:
     """Events, a list for each network chunk that completes any; or the whole body, where it is one JSON value."""
     decoder = Decoder()
-    body: list[bytes] | None = None
+    body: bytearray | None = None
     begun = False
+    size = 0
     heard = time.monotonic()
-    # Raw: a server was asked not to compress; one that does all the same is heard too.
-    chunks = response.aiter_bytes() if "content-encoding" in response.headers else response.aiter_raw()
-    async with aclosing(chunks) as pieces:  # type: ignore[type-var]
+    async with aclosing(_pieces(response)) as pieces:
         async for piece in pieces:
+            size += len(piece)
+            if size > (limit := ANSWER_BYTES if body is None else EVENT_BYTES):
+                raise ProviderError(f"the server's answer goes on after {limit >> 20} MiB")
             if not begun and piece.strip():
                 begun = True
-                body = [] if piece.lstrip()[:1] == b"{" else None
+                body = bytearray() if piece.lstrip()[:1] == b"{" else None
             if body is not None:
-                body.append(piece)
+                body += piece
                 continue
             events = decoder.feed(piece)
             if events:
@@ -158,9 +178,33 @@ async def _events(response: httpx.Response, read_timeout_s: float) -> AsyncGener
             elif time.monotonic() - heard > QUIET_TIMES * read_timeout_s:
                 raise ProviderError("the server only keeps the connection alive, and says nothing", transient=True)
     if body is not None:
-        yield b"".join(body)
+        yield bytes(body)
     elif last := decoder.end():
         yield last
+
+
+def _pieces(response: httpx.Response) -> AsyncGenerator[bytes]:
+    """The body as it comes. A server was asked not to compress; one that does all the same is heard too."""
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    raw: AsyncGenerator[bytes] = response.aiter_raw()  # type: ignore[assignment]
+    return raw if coding in ("", "identity") else _inflated(raw, coding)
+
+
+async def _inflated(raw: AsyncGenerator[bytes], coding: str) -> AsyncGenerator[bytes]:
+    """What was compressed, never much of it at once: httpx would make a gigabyte of a megabyte."""
+    if coding not in ("gzip", "x-gzip", "deflate"):
+        raise ProviderError(f"the server compresses its answer as {coding[:20]!r}, although it was asked not to")
+    inflater = zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)  # with either header
+    try:
+        async with aclosing(raw) as pieces:
+            async for piece in pieces:
+                while piece and not inflater.eof:
+                    yield inflater.decompress(piece, _INFLATED)
+                    piece = inflater.unconsumed_tail
+                    await asyncio.sleep(0)  # all of it may come of what is here already, and must not hold all else up
+        yield inflater.flush()
+    except zlib.error as e:
+        raise ProviderError(f"the server compresses its answer, and wrongly: {e}", transient=True) from None
 
 
 def _words(error: Exception, url: str, read_timeout_s: float, answered: bool) -> tuple[str, bool]:

@@ -20,6 +20,10 @@ from cass.providers.sse import Event
 from cass.records import Assistant, Delta, ToolCall, ToolResult, Usage, User
 
 KIND = "openai-compatible"
+CALLS = 128
+"""Of one answer, at most: as many as such APIs give out tools. A model that wants more has lost its way."""
+_COMPARED = 64 << 20
+"""Characters of arguments that are parsed, all in all, to find out where a call ends that nothing else tells."""
 _PATH = "/chat/completions"
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -74,21 +78,27 @@ def _assistant(message: Assistant, connection: Connection, same_model: bool) -> 
     elif field and message.reasoning:
         said[field] = message.reasoning
     if message.tool_calls:
-        extras = message.raw["blocks"] if same_model and message.raw and message.raw.get("kind") == KIND else []
-        said["tool_calls"] = [_call(call, extras) for call in message.tool_calls]
+        extras = _extras(message) if same_model else {}
+        said["tool_calls"] = [_call(call, extras.get(call.id)) for call in message.tool_calls]
     return said
 
 
-def _call(call: ToolCall, extras: list[dict[str, Any]]) -> dict[str, Any]:
+def _extras(message: Assistant) -> dict[str, Any]:
+    """What a provider hung on calls, by their ids; a chat may hold `raw` of another shape, or of another kind."""
+    raw = _object(message.raw)
+    blocks = _objects(raw.get("blocks")) if raw.get("kind") == KIND else []
+    return {str(block.get("id")): block.get("extra_content") for block in blocks}
+
+
+def _call(call: ToolCall, extra: Any) -> dict[str, Any]:
     """A call as it came, but for what would make servers refuse every later request.
 
     That is a name that no tool can have, and arguments that were no JSON, which go back as none.
     """
     function = {"name": _NO_NAME.sub("_", call.name)[:64] or "_", "arguments": dump(call.arguments).decode()}
     made: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
-    for extra in extras:
-        if extra.get("id") == call.id:
-            made["extra_content"] = extra["extra_content"]
+    if extra:
+        made["extra_content"] = extra
     return made
 
 
@@ -114,6 +124,8 @@ class _Call:
     name: str = ""
     pieces: list[str] = field(default_factory=list)
     extra: Any = None
+    end: str = ""
+    """The last character of `pieces` that is no space."""
     told: bool = False
     """Whether a delta has named it."""
 
@@ -139,6 +151,7 @@ class Parser:
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._calls: list[_Call] = []
+        self._compared = 0
         self._deltas: list[Delta] = []
         """Those of the events being fed."""
         self._texts: list[str] | None = None
@@ -198,11 +211,10 @@ class Parser:
             return
         try:
             chunk = _json(event)
+            if isinstance(chunk, dict):
+                self._chunk(chunk)
         except ProviderError as e:
             self.failure = e
-            return
-        if isinstance(chunk, dict):
-            self._chunk(chunk)
 
     def _chunk(self, chunk: dict[str, Any]) -> None:
         choices = _objects(chunk.get("choices"))
@@ -211,8 +223,8 @@ class Parser:
                 self._choice(choice)
         for place in (chunk, _object(chunk.get("x_groq")), *choices):
             if isinstance(place.get("usage"), dict):
-                said = {key: value for key, value in place["usage"].items() if value is not None}
-                self.usage = (self.usage or {}) | said
+                self.usage = self.usage or {}
+                self.usage.update((key, value) for key, value in place["usage"].items() if value is not None)
         if chunk.get("error"):
             self.failure = failures.in_stream(chunk["error"])
 
@@ -275,6 +287,7 @@ class Parser:
         text = arguments if isinstance(arguments, str) else "" if arguments is None else dump(arguments).decode()
         call = self._meant(piece, name) or self._new(piece)
         call.pieces.append(text)
+        call.end = text.rstrip()[-1:] or call.end
         call.extra = piece.get("extra_content") or call.extra
         if call.told:
             if text:
@@ -301,14 +314,24 @@ class Parser:
         if id:
             return at[-1] if at and not at[-1].told else None
         last = _last(self._calls if index is None else at)
-        repeats = last is not None and (not last.told or (last.name == name and not _is_whole(last.text)))
+        repeats = last is not None and (not last.told or (last.name == name and not self._is_whole(last)))
         return last if repeats else None
+
+    def _is_whole(self, call: _Call) -> bool:
+        """Whether its arguments are all there. Each question may cost their length, and every piece may ask."""
+        if call.end != "}" or self._compared > _COMPARED:
+            return False
+        text = call.text
+        self._compared += len(text)
+        return isinstance(_value(text), dict)
 
     def _new(self, piece: dict[str, Any]) -> _Call:
         """A call with an id of its own: servers that leave ids out, or use one twice, get one made here."""
         id, index = piece.get("id"), piece.get("index")
         if not isinstance(id, str) or not id or any(call.id == id for call in self._calls):
             id = f"call_{new_id()}"
+        if len(self._calls) == CALLS:
+            raise ProviderError(f"the model wants more than {CALLS} tool calls at once")
         call = _Call(len(self._calls), id, index if isinstance(index, int) else None)
         self._calls.append(call)
         return call
@@ -343,10 +366,6 @@ def _can_go_back(value: dict[str, Any]) -> bool:
         return bool(dump(value))
     except (RecursionError, ValueError):  # nested deeper than can be written
         return False
-
-
-def _is_whole(text: str) -> bool:
-    return isinstance(_value(text), dict)
 
 
 def _json(event: Event) -> Any:

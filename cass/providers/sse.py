@@ -5,6 +5,10 @@ Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
 
 from typing import NamedTuple
 
+from cass.errors import ProviderError
+
+EVENT_BYTES = 8 << 20
+"""Of one event, or of a line: a hundred times the longest answer that comes as one, and little for a worker to hold."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -21,15 +25,17 @@ class Decoder:
     """Events of a stream whose bytes come in any pieces: cut inside a character, or between CR and LF."""
 
     def __init__(self) -> None:
-        self._line: list[bytes] = []
-        """Pieces of the line that has no end yet; joined once, so that many small pieces cost no more than one."""
+        self._line = bytearray()
+        """The line that has no end yet."""
         self._data: list[bytes] = []
+        self._size = 0
+        """Bytes of `_data`."""
         self._name = b""
         self._after_cr = False
         self._begun = False
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """The events that `chunk` completes."""
+        """The events that `chunk` completes. Raises ProviderError for one that is too long to be held."""
         if not self._begun:
             chunk = self._start(chunk)
         if self._after_cr and chunk.startswith(b"\n"):
@@ -42,28 +48,28 @@ class Decoder:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         lines = chunk.split(b"\n")
         if len(lines) == 1:
-            self._line.append(chunk)
+            self._line += chunk
+            self._check(len(self._line))
             return []
         if self._line:
-            lines[0] = b"".join([*self._line, lines[0]])
-        rest = lines.pop()
-        self._line = [rest] if rest else []
+            lines[0] = bytes(self._line) + lines[0]
+        self._line = bytearray(lines.pop())
         return self._events(lines)
 
     def _start(self, chunk: bytes) -> bytes:
         """The beginning of a stream, once it is long enough to show that no byte order mark stands there."""
-        begin = b"".join([*self._line, chunk])
-        self._line = []
+        begin = bytes(self._line) + chunk
+        self._line.clear()
         if len(begin) < len(_BOM) and _BOM.startswith(begin):
-            self._line = [begin] if begin else []
+            self._line += begin
             return b""
         self._begun = True
         return begin.removeprefix(_BOM)
 
     def end(self) -> list[Event]:
         """The event that the end of the stream completes: the last one may lack its empty line, or its line end."""
-        lines = [b"".join(self._line), b""]
-        self._line = []
+        lines = [bytes(self._line), b""]
+        self._line.clear()
         return self._events(lines)
 
     def _events(self, lines: list[bytes]) -> list[Event]:
@@ -71,10 +77,17 @@ class Decoder:
         for line in lines:
             if line.startswith(b"data:"):
                 self._data.append(line[6:] if line[5:6] == b" " else line[5:])
+                self._size += len(line)
+                self._check(self._size)
             elif not line:
                 if any(self._data):
                     events.append(Event(b"\n".join(self._data), self._name))
-                self._data, self._name = [], b""
+                if self._data or self._name:
+                    self._data, self._size, self._name = [], 0, b""
             elif line.startswith(b"event:"):
                 self._name = line[6:].removeprefix(b" ")
         return events
+
+    def _check(self, size: int) -> None:
+        if size > EVENT_BYTES:
+            raise ProviderError(f"the server sent more than {EVENT_BYTES >> 20} MiB without the end of an event")

@@ -6,10 +6,17 @@ because a call that silently ignores half of its arguments does something else t
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from cass.errors import ToolError
+from cass.names import unquoted
+
+ITEMS = 1_000
+"""Of one list: each path is resolved while everything else waits."""
+
+_INTEGER = re.compile(r"[+-]?\d{1,18}")  # `int` refuses thousands of digits with an error of its own
 
 
 class Given:
@@ -19,7 +26,7 @@ class Given:
         self.tool = tool
         self._values = {name: value for name, value in values.items() if value is not None}
         if unknown := [name for name in self._values if name not in known]:
-            raise self.error(f'takes {", ".join(known)}; not "{unknown[0]}"')
+            raise self.error(f'takes {", ".join(known)}; not "{unknown[0][:40]}"')
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -40,18 +47,20 @@ class Given:
         return self.checked_path(self.text(name, default), name)
 
     def checked_path(self, value: object, name: str) -> str:
-        if not isinstance(value, str) or not value.strip() or "\0" in value:
+        if not isinstance(value, str) or not value.strip():
             raise self.error(f'"{name}" must be a path')
         try:
             os.fsencode(value)
         except UnicodeEncodeError as e:
             raise self.error(f'"{name}" holds half a character at {e.start}') from e
+        if "\0" in unquoted(value):
+            raise self.error(f'"{name}" must be a path, without a NUL')
         return value
 
     def integer(self, name: str, default: int, low: int, high: int) -> int:
         """An integer, brought between `low` and `high`."""
         value = self._values.get(name, default)
-        if isinstance(value, str) and value.strip().lstrip("+-").isdecimal():
+        if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
             value = int(value)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
@@ -73,16 +82,23 @@ class Given:
         if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
             try:
                 value = json.loads(value)
-            except ValueError:
+            except (ValueError, RecursionError):
                 value = [value]
         if isinstance(value, (str, dict)):
             value = [value]
         if not isinstance(value, list) or not value:
             raise self.error(f'"{name}" must be {shape}')
+        if len(value) > ITEMS:
+            raise self.error(f'"{name}" holds {len(value):,} items; at most {ITEMS:,} go into one call')
         return value
 
 
 def _kind(value: object) -> str:
-    """What JSON calls the value."""
-    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
+    """What JSON calls the value, which is shown where it is a plain one: a list may be nested too deep for that."""
+    match value:
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string"}
     return f"{names.get(type(value), 'null')} ({str(value)[:40]})"

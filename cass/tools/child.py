@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 
 from cass.errors import ToolError
+from cass.tools.deadman import Switch
 from cass.tools.paths import Place
 
 GRACE_S = 0.5
@@ -21,14 +22,16 @@ PIPE_BYTES = 65_536
 
 
 class Child:
-    """A running process, the leader of its session and group."""
+    """A running process, the leader of its session and group, which ends no later than this one."""
 
-    def __init__(self, process: asyncio.subprocess.Process, pipe: int) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, pipe: int, switch: Switch) -> None:
         self.timed_out = False
         self.left_running = False
         """Whether processes that it began were there when it had ended."""
         self._process = process
         self._pipe = pipe
+        self._switch = switch
+        switch.arm(process.pid)
         self._wake = asyncio.Event()
         self._exit = asyncio.ensure_future(process.wait())
         self._exit.add_done_callback(lambda _: self._wake.set())
@@ -38,7 +41,9 @@ class Child:
         """Run `command` in the workspace. Raises ToolError."""
         pipe, theirs = os.pipe()
         os.set_blocking(pipe, False)
+        switch = None
         try:
+            switch = await Switch.start()
             process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -50,12 +55,15 @@ class Child:
             )
         except BaseException as e:
             os.close(pipe)
+            if switch:
+                switch.release()
+                await asyncio.wait([switch.exit])
             if isinstance(e, OSError):
                 raise ToolError(f"{command[0]} was not started: {e.filename}: {e.strerror}") from e
             raise
         finally:
             os.close(theirs)
-        return cls(process, pipe)
+        return cls(process, pipe, switch)
 
     @property
     def status(self) -> int:
@@ -118,7 +126,8 @@ class Child:
             os.close(self._pipe)
             if cut_short:
                 self._signal(signal.SIGKILL)
-        await asyncio.wait([self._exit], timeout=GRACE_S)
+            self._switch.release()
+        await asyncio.wait([self._exit, self._switch.exit], timeout=GRACE_S)
 
     def _signal(self, number: int) -> bool:
         """Send a signal to the group; whether there was anyone."""

@@ -5,7 +5,6 @@ mark. A line break in an old text matches the file's own, and the new text then 
 """
 
 import codecs
-import difflib
 import itertools
 import os
 import re
@@ -17,15 +16,21 @@ from cass.access import Action
 from cass.errors import ToolError
 from cass.tools.arguments import Given
 from cass.tools.diff import unified
+from cass.tools.nearest import nearest
 from cass.tools.paths import Place, open_file, reach, read_all, shown
 from cass.tools.tool import Arguments, Outcome, Tool
 from cass.tools.write import digest, replace
 
 SIZE_LIMIT = 512 << 20
 """The file is held in memory about three times."""
-NEAR_LINES = 5_000
-"""Lines that are compared to a text that was not found: about 0.2 s of difflib."""
 PLACES_SHOWN = 5
+PLACES_COUNTED = 1_000
+"""Of a text that should occur once."""
+PLACES_LISTED = 100_000
+"""Changes held at once, where several edits are to be kept apart: about 30 MB."""
+FAULTS_SHOWN = 10
+FAULTS_EXPLAINED = 3
+"""By the nearest lines, which take up to a second each."""
 
 _SHAPE = 'a list of {"old_text","new_text","replace_all"?}'
 _ALIASES = {"old_string": "old_text", "new_string": "new_text"}
@@ -93,8 +98,7 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
         os.close(fd)
     codec = _codec(raw, shown(path, place))
     data = raw if codec is None else raw.decode(codec).encode()
-    changes = find(data, edits, shown(path, place))
-    changed = apply(data, changes)
+    changed, places = applied(data, edits, shown(path, place))
     new = changed if codec is None else changed.decode().encode(codec)
     note = replace(path, new, place, expected=status)
     stale = path in place.seen and place.seen[path] != digest(raw)
@@ -102,15 +106,15 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
         note += "; it had also changed otherwise since it was read in this chat"
     # What the model has not seen stays unseen: a later write must not go over it.
     known = path in place.seen and not stale
-    summary = _summary(path, edits, changes, place) + note
+    summary = _summary(path, edits, places, place) + note
     yield Outcome(summary, seen={path: digest(new)} if known else {}, diff=unified(data, changed))
 
 
-def _summary(path: str, edits: list[Edit], changes: list[Change], place: Place) -> str:
-    applied = f"{len(edits)} edit{'s' if len(edits) > 1 else ''}"
-    if len(changes) > len(edits):
-        applied += f" in {len(changes)} places"
-    return f"Applied {applied} to {shown(path, place)}"
+def _summary(path: str, edits: list[Edit], places: int, place: Place) -> str:
+    done = f"{len(edits)} edit{'s' if len(edits) > 1 else ''}"
+    if places > len(edits):
+        done += f" in {places:,} places"
+    return f"Applied {done} to {shown(path, place)}"
 
 
 def _codec(raw: bytes, name: str) -> str | None:
@@ -127,31 +131,66 @@ def _codec(raw: bytes, name: str) -> str | None:
 # ---- finding and applying -------------------------------------------------------------------------------------------
 
 
+def applied(data: bytes, edits: list[Edit], name: str) -> tuple[bytes, int]:
+    """`data` after `edits`, and how many places were changed. Raises ToolError that names every fault."""
+    if len(edits) == 1 and edits[0].all and edits[0].old in data:
+        return _replaced(data, edits[0], name)
+    changes = find(data, edits, name)
+    _check_size(len(data) + sum(len(change.new) - (change.end - change.start) for change in changes), name)
+    return apply(data, changes), len(changes)
+
+
+def _replaced(data: bytes, edit: Edit, name: str) -> tuple[bytes, int]:
+    """The same for a text that is replaced wherever it stands, however often: no place of it is held."""
+    new, places = _with_line_ends(edit, edit.old, _uses_crlf(data)), data.count(edit.old)
+    _check_size(len(data) + places * (len(new) - len(edit.old)), name)
+    return data.replace(edit.old, new), places
+
+
+def _check_size(size: int, name: str) -> None:
+    if size > SIZE_LIMIT:
+        raise ToolError(f"{name} would become too large ({size:,} bytes)\nNothing was changed.")
+
+
 def find(data: bytes, edits: list[Edit], name: str) -> list[Change]:
     """The changes that `edits` mean, in the order of the file. Raises ToolError that names every fault."""
     changes: list[Change] = []
     faults: list[str] = []
+    crlf = _uses_crlf(data)
     for number, edit in enumerate(edits, 1):
         label = f"edit {number}: " if len(edits) > 1 else ""
-        spans = _spans(data, edit.old)
+        most = PLACES_LISTED - len(changes) if edit.all else PLACES_COUNTED
+        spans = list(itertools.islice(_spans(data, edit), most + 1))
         if not spans:
-            faults.append(f"{label}old_text not found in {name}{_nearest(data, edit.old)}")
+            near = nearest(data, edit.old) if len(faults) < FAULTS_EXPLAINED else ""
+            faults.append(f"{label}old_text not found in {name}{near}")
+        elif len(spans) > most and edit.all:
+            faults.append(f"{label}old_text occurs too often for one call in {name}; make it the only edit of a call")
         elif len(spans) > 1 and not edit.all:
+            times = f"{len(spans)} times" if len(spans) <= most else f"more than {most:,} times"
             faults.append(
-                f"{label}old_text occurs {len(spans)} times in {name} (lines {_lines(data, spans)}); "
+                f"{label}old_text occurs {times} in {name} (lines {_lines(data, spans)}); "
                 "add lines around it, or set replace_all"
             )
         else:
-            spans = list(_apart(spans))
-            changes += [Change(a, b, _with_line_ends(edit, data, a, b), number) for a, b in spans]
+            regions = {data[start:end] for start, end in spans}
+            texts = {region: _with_line_ends(edit, region, crlf) for region in regions}
+            changes += [Change(start, end, texts[data[start:end]], number) for start, end in spans]
     changes.sort(key=lambda change: (change.start, change.end))
+    faults += itertools.islice(_overlaps(data, changes), FAULTS_SHOWN)
+    if faults:
+        if len(faults) > FAULTS_SHOWN:
+            faults[FAULTS_SHOWN:] = [f"{len(faults) - FAULTS_SHOWN} more like these"]
+        raise ToolError("\n".join(faults) + "\nNothing was changed.")
+    return changes
+
+
+def _overlaps(data: bytes, changes: list[Change]) -> Iterator[str]:
+    """What is to be said of `changes`, which are in order, where they are not apart."""
     for one, other in itertools.pairwise(changes):
         if other.start < one.end:
             line = data.count(b"\n", 0, other.start) + 1
-            faults.append(f"edits {one.number} and {other.number} overlap at line {line}; join them into one")
-    if faults:
-        raise ToolError("\n".join(faults) + "\nNothing was changed.")
-    return changes
+            yield f"edits {one.number} and {other.number} overlap at line {line}; join them into one"
 
 
 def apply(data: bytes, changes: list[Change]) -> bytes:
@@ -163,34 +202,28 @@ def apply(data: bytes, changes: list[Change]) -> bytes:
     return b"".join([*parts, data[at:]])
 
 
-def _spans(data: bytes, old: bytes) -> list[tuple[int, int]]:
-    """Where `old` stands, overlapping places too; if nowhere exactly, then with the line ends of the file."""
-    spans, at = [], data.find(old)
+def _spans(data: bytes, edit: Edit) -> Iterator[tuple[int, int]]:
+    """Where the old text stands; if nowhere exactly, then with the line ends of the file.
+
+    Overlapping places too, for one that should be the only one; else those that ``replace`` takes.
+    """
+    old, at = edit.old, data.find(edit.old)
+    if at < 0 and b"\n" in old:
+        pattern = rb"\r?\n".join(re.escape(line) for line in re.split(rb"\r?\n", old))
+        yield from (found.span() for found in re.finditer(pattern, data))
     while at >= 0:
-        spans.append((at, at + len(old)))
-        at = data.find(old, at + 1)
-    if spans or b"\n" not in old:
-        return spans
-    pattern = rb"\r?\n".join(re.escape(line) for line in re.split(rb"\r?\n", old))
-    return [found.span() for found in re.finditer(pattern, data)]
+        yield at, at + len(old)
+        at = data.find(old, at + (len(old) if edit.all else 1))
 
 
-def _apart(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Those that do not overlap one before, as ``replace`` would take them."""
-    at = 0
-    for start, end in spans:
-        if start >= at:
-            yield start, end
-            at = end
+def _uses_crlf(data: bytes) -> bool:
+    return 2 * data.count(b"\r\n") > data.count(b"\n")
 
 
-def _with_line_ends(edit: Edit, data: bytes, start: int, end: int) -> bytes:
-    """The new text with the line ends of what it stands for; where that has none, with those of the file."""
-    region = data[start:end]
+def _with_line_ends(edit: Edit, region: bytes, crlf: bool) -> bytes:
+    """The new text with the line ends of the `region` it stands for; where that has none, with those of the file."""
     if b"\n" in region:
         crlf = b"\r\n" in region
-    else:
-        crlf = 2 * data.count(b"\r\n") > data.count(b"\n")
     if crlf:
         return re.sub(rb"\r?\n", b"\r\n", edit.new)
     return edit.new if region == edit.old else edit.new.replace(b"\r\n", b"\n")
@@ -199,33 +232,6 @@ def _with_line_ends(edit: Edit, data: bytes, start: int, end: int) -> bytes:
 def _lines(data: bytes, spans: list[tuple[int, int]]) -> str:
     numbers = [str(data.count(b"\n", 0, start) + 1) for start, _ in spans[:PLACES_SHOWN]]
     return ", ".join(numbers) + (", ..." if len(spans) > PLACES_SHOWN else "")
-
-
-def _nearest(data: bytes, old: bytes) -> str:
-    """Up to three lines most like the first line of `old`, each with what differs; an empty text if none is like it."""
-    wanted = next((line.strip() for line in old.decode().splitlines() if line.strip()), "")
-    lines = [line.decode("utf-8", "replace").rstrip("\r") for line in data.split(b"\n", NEAR_LINES)[:NEAR_LINES]]
-    alike = [n for n, line in enumerate(lines) if wanted and _plain(line) == _plain(wanted)]
-    if len(alike) < 3 and wanted:
-        close = difflib.get_close_matches(wanted, {line.strip(): None for line in lines if len(line) < 500}, 3, 0.6)
-        alike += [n for text in close for n, line in enumerate(lines) if line.strip() == text and n not in alike]
-    if not alike:
-        return "; read the file again"
-    places = "".join(f"\n  line {n + 1}: {lines[n][:200]}{_difference(lines[n], wanted)}" for n in alike[:3])
-    return f"; nearest lines:{places}"
-
-
-def _plain(line: str) -> str:
-    """A line without what is easily got wrong: white space, kind of quotes, case."""
-    return re.sub(r"\s+", "", line).translate(str.maketrans("‘’“”`", "''\"\"'")).replace('"', "'").lower()
-
-
-def _difference(line: str, wanted: str) -> str:
-    if line.strip() == wanted:
-        return "  (this line is as in old_text; indentation or the lines after it differ)"
-    if "".join(line.split()) == "".join(wanted.split()):
-        return "  (white space differs)"
-    return "  (quotes or case differ)" if _plain(line) == _plain(wanted) else ""
 
 
 TOOL = Tool(

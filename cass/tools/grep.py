@@ -1,8 +1,10 @@
 """The tool grep: `cass.search` as a process, so that cancelling the call ends the search at once."""
 
 import codecs
+import fnmatch
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -60,7 +62,8 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
     if len(missing) == len(paths):
         raise ToolError("\n".join(errors))
     asked["paths"] = [(path, named(path, place)) for path in paths if path not in missing]
-    asked["closed"] = str(place.home)
+    asked["closed"] = place.homes
+    asked["denied"] = _denied(place.denied)
     parts = [error + "\n" for error in errors]
     try:
         async with aclosing(_output(asked, place)) as pieces:
@@ -71,6 +74,11 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
         what = "bad query" if e.status == BAD_QUERY else f"failed with exit status {e.status}"
         raise ToolError(f"grep: {what}: {''.join(parts).strip()[-500:]}") from e
     yield Outcome("".join(parts).rstrip("\n"))
+
+
+def _denied(patterns: tuple[str, ...]) -> str:
+    """`patterns` as one regular expression, which each matches as it stands too; empty if there are none."""
+    return "|".join(f"{fnmatch.translate(pattern)}|{re.escape(pattern)}\\Z" for pattern in patterns)
 
 
 async def _output(asked: dict[str, Any], place: Place) -> AsyncGenerator[str, None]:

@@ -15,14 +15,35 @@ from pathlib import Path
 
 from cass.access import Reach
 from cass.errors import ToolError
+from cass.home import Home
 from cass.names import quoted, unquoted
-from cass.walk import descend, kind
+from cass.walk import DEPTH_LIMIT, descend, identity, kind
 
 NAMES_SEARCHED = 5_000
 """Names of a directory that are compared to a missing one: more would be felt."""
 
-_GUARDED_DIRECTORIES = frozenset((".git", ".cass", ".vscode", ".idea", ".zed", ".devcontainer", ".husky"))
-_GUARDED_FILES = frozenset((".mcp.json", ".envrc", ".gitmodules"))
+PATH_BYTES = 4_095
+"""PATH_MAX of Linux without its NUL; to resolve more takes time that grows with its square."""
+LINKS = 40
+"""On the way of a path, as for Linux."""
+
+GUARDED = (
+    # git, its hooks, and what runs for a repository elsewhere
+    *(".git", ".gitmodules", ".husky", ".pre-commit-config.yaml", ".github/workflows", ".gitlab-ci.yml", ".circleci"),
+    # tasks, launch configurations and settings of editors
+    *(".vscode", "*.code-workspace", ".idea", ".run", ".fleet", ".zed", ".theia", ".devcontainer"),
+    *("*.sublime-project", ".dir-locals.el", ".dir-locals-2.el"),
+    *(".exrc", ".vimrc", ".lvimrc", ".nvimrc", ".nvim.lua"),
+    # shells and debuggers, which read these where they start
+    *(".envrc", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile"),
+    *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".gdbinit", ".lldbinit"),
+    # agents like this one
+    *(".cass", ".claude", ".codex", ".cursor", ".gemini", ".mcp.json"),
+)
+"""Files, and directories with all below them, that make other programs run something. A star is any part of a name."""
+
+# Letters are compared without case: on some disks `.GIT` is `.git`.
+_GUARDED = re.compile(f"/(?:{'|'.join(map(re.escape, GUARDED))})(?:/|$)".replace(r"\*", "[^/]*"), re.IGNORECASE)
 # Below these are environments and memory, those of the worker with its keys among them.
 _PROCESS = re.compile(r"/proc/\d+(/|$)")
 
@@ -45,6 +66,13 @@ class Place:
     """For children; without API keys."""
     decided: dict[tuple[str, bool], Reach] = field(default_factory=dict)
     """What `reach` answered in this call."""
+    denied: tuple[str, ...] = ()
+    """Patterns as of `fnmatch`, of absolute resolved paths: grep leaves out what matches one, and all below it."""
+
+    @property
+    def homes(self) -> tuple[str, ...]:
+        """Where cass keeps its own, resolved: here, and where it does without ``CASS_HOME``, which holds keys too."""
+        return tuple(os.path.realpath(home) for home in (self.home, Home.find({}).root))
 
 
 def reach(text: str, place: Place, write: bool = False) -> Reach:
@@ -60,47 +88,71 @@ def reach(text: str, place: Place, write: bool = False) -> Reach:
 
 
 def _reach(text: str, place: Place, write: bool) -> Reach:
-    try:
-        path = os.path.realpath(os.path.join(place.root, os.path.expanduser(unquoted(text))))
-    except OSError as e:  # a link that was there for `lstat` is gone for `readlink`
-        raise ToolError(f"{text} changed while it was looked at; try again") from e
-    home = os.path.realpath(place.home)
-    own = _is_below(path, home) or _has_ancestor(path, home)
-    readable = not write and _is_below(path, os.path.join(home, "docs"))
+    path = os.path.join(place.root, os.path.expanduser(unquoted(text)))
+    _check_length(path, text)
+    path = _resolved(path, text)
+    _check_length(path, text)  # links may have made it longer
+    homes = place.homes
+    own = any(_is_below(path, home) for home in homes) or _has_ancestor(path, homes)
+    readable = not write and any(_is_below(path, os.path.join(home, "docs")) for home in homes)
     return Reach(
         path=path,
         write=write,
         inside=_is_below(path, str(place.root)),
-        guarded=_is_guarded(path),
+        guarded=_GUARDED.search(path) is not None,
         private=(own and not readable) or _PROCESS.match(path) is not None,
     )
+
+
+def _check_length(path: str, text: str) -> None:
+    size, levels = len(os.fsencode(path)), path.count("/")
+    if size > PATH_BYTES:
+        raise ToolError(f"the path {quoted(text[:60])}... is too long: {size:,} bytes of {PATH_BYTES:,}")
+    if levels > DEPTH_LIMIT:
+        raise ToolError(f"the path {quoted(text[:60])}... is too deep: {levels:,} levels of {DEPTH_LIMIT}")
+
+
+def _resolved(path: str, text: str) -> str:
+    """The absolute `path`, given as `text`, without links and ``..``, whether there is anything or not.
+
+    As `os.path.realpath`, which knows no limit of links: they may come from anybody, and lead from one to the next.
+    Raises ToolError.
+    """
+    at, rest, links = "", path.split("/")[::-1], 0
+    while rest:
+        part = rest.pop()
+        if part in ("", "."):
+            continue
+        if part == "..":
+            at = at.rpartition("/")[0]
+            continue
+        try:
+            target = os.readlink(f"{at}/{part}")
+        except OSError:  # no link, or nothing at all
+            at = f"{at}/{part}"
+            continue
+        links += 1
+        if links > LINKS:
+            raise ToolError(f"the path {quoted(text)} leads through more than {LINKS} links")
+        at = "" if target.startswith("/") else at
+        rest += target.split("/")[::-1]
+    return at or "/"
 
 
 def _is_below(path: str, top: str) -> bool:
     return path == top or path.startswith(top.rstrip("/") + "/")
 
 
-def _has_ancestor(path: str, top: str) -> bool:
-    """Whether `top` is `path` or above it under any other name: another case of letters, a bind mount."""
-    try:
-        wanted = os.stat(top)
-    except OSError:
-        return False
-    while True:
-        try:
-            if os.path.samestat(os.stat(path), wanted):
-                return True
-        except OSError:
-            pass  # not there (yet), or not to be looked at: the directory above it is compared
+def _has_ancestor(path: str, tops: tuple[str, ...]) -> bool:
+    """Whether one of `tops` is `path` or above it under any other name: another case of letters, a bind mount."""
+    wanted = {found for top in tops if (found := identity(top))}
+    while wanted:
+        if identity(path) in wanted:  # not there (yet), or not to be looked at: the directory above it is compared
+            return True
         if path == "/":
-            return False
+            break
         path = os.path.dirname(path)
-
-
-def _is_guarded(path: str) -> bool:
-    # Letters are compared without case: on some disks `.GIT` is `.git`.
-    parts = path.lower().split("/")
-    return parts[-1] in _GUARDED_FILES or not _GUARDED_DIRECTORIES.isdisjoint(parts)
+    return False
 
 
 def named(path: str, place: Place) -> str:

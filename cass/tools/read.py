@@ -4,6 +4,7 @@ A file costs what is asked of it: up to `WHOLE_BYTES` it is read to its end, whi
 beyond that, reading stops behind the last line asked for.
 """
 
+import asyncio
 import codecs
 import hashlib
 import os
@@ -29,6 +30,8 @@ LINE_BYTES = 4 * LINE_CHARACTERS
 """Held of a line, however long: so many characters fit in."""
 LEAST_ROOM = 1_000
 """Characters left in a result below which another file is not begun."""
+RANGE_CHARACTERS = 60
+"""Of ``lines``: more is no range, and takes the pattern or `int` too far."""
 BLOCK_BYTES = 1 << 20
 SNIFF_BYTES = 8_192
 """A NUL in so many first bytes makes a file binary, as for git."""
@@ -71,9 +74,9 @@ def _one(item: Any, given: Given) -> Wanted:
 
 def _range(lines: object, given: Given) -> tuple[int, int | None]:
     """``35-60``, ``35-``, ``-60`` or ``35``: from 1, both ends included."""
-    if isinstance(lines, list) and len(lines) == 2:
-        lines = f"{lines[0]}-{lines[1]}"
-    found = _RANGE.fullmatch(str(lines))
+    ends = lines if isinstance(lines, list) and len(lines) == 2 else [lines]
+    text = "-".join(str(end) if isinstance(end, (int, str)) else "?" for end in ends)
+    found = _RANGE.fullmatch(text) if len(text) <= RANGE_CHARACTERS else None
     if not found or not (found[1] or found[3]):
         raise given.error('"lines" must be like "35-60", "35-" or "-60"')
     first = max(1, int(found[1] or 1))
@@ -86,8 +89,11 @@ def _range(lines: object, given: Given) -> tuple[int, int | None]:
 
 
 async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
-    wanted, parts, seen, left, failed = _wanted(arguments), [], {}, CHARACTERS, 0
+    wanted, seen, left, failed = _wanted(arguments), {}, CHARACTERS, 0
+    parts: list[str] = []
     for path, first, last in wanted:
+        if parts:
+            await asyncio.sleep(0)  # a call that reads much can be cancelled, and what else there is to do gets done
         try:
             part, digest = _file(reach(path, place).path, first, last, left, place)
             if digest:

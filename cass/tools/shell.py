@@ -77,7 +77,7 @@ class Output:
     """All that a command wrote, of which a bounded part is kept: in memory its two ends, in a file its beginning."""
 
     def __init__(self, path: Path) -> None:
-        """`path`: made, private, once the output is longer than what is kept."""
+        """`path`: made, private, once the output is longer than what is kept; under another name if there is one."""
         self.size = 0
         self._path = path
         self._head = bytearray()
@@ -125,7 +125,7 @@ class Output:
     def _open(self) -> None:
         try:
             make_private(self._path.parent)
-            self._file = create_private(self._path, os.O_TRUNC | os.O_NOFOLLOW)
+            self._path, self._file = _create(self._path)
         except OSError as e:
             self._file_error = e.strerror or str(e)
             return
@@ -143,6 +143,20 @@ class Output:
         except OSError as e:
             self._file_error = e.strerror or str(e)
             self.close()
+
+
+def _create(path: Path) -> tuple[Path, int]:
+    """Make a private file at `path`, or where one stands at ``path-2`` and so on; return where, and its descriptor.
+
+    Ids of calls repeat, some providers begin anew with each answer, and what an earlier result promised stays.
+    """
+    free, number = path, 1
+    while True:
+        try:
+            return free, create_private(free, os.O_EXCL)
+        except FileExistsError:
+            number += 1
+            free = path.with_name(f"{path.name}-{number}")
 
 
 TOOL = Tool(

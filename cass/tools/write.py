@@ -30,7 +30,7 @@ def _parse(arguments: Arguments) -> tuple[str, bytes]:
     given = Given("write", arguments, ("path", "content"))
     path = given.path("path")
     if path.endswith("/"):
-        raise given.error(f'"path" must name a file, not a directory: {path}')
+        raise given.error('"path" must name a file, not a directory')
     try:
         return path, given.text("content").encode()
     except UnicodeEncodeError as e:
@@ -162,7 +162,8 @@ def _keep(fd: int, name: str, folder: int, old: os.stat_result) -> str:
         except PermissionError:
             note = "; its owner could not be kept"
     _copy_attributes(fd, name, folder)
-    os.fchmod(fd, stat.S_IMODE(old.st_mode))  # last: a change of owner clears the set-id bits
+    # As write(2) does: what runs with somebody's rights is not to be what a model wrote.
+    os.fchmod(fd, stat.S_IMODE(old.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
     if old.st_nlink > 1:
         # In place, content would also appear under names that nobody decided about.
         note += f"; it had {old.st_nlink - 1} more hard link(s), which keep the old content"
@@ -175,7 +176,7 @@ def _copy_attributes(fd: int, name: str, folder: int) -> None:
         return
     source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:
-        for attribute in os.listxattr(source):
+        for attribute in set(os.listxattr(source)) - {"security.capability"}:  # see the mode above
             with contextlib.suppress(OSError):
                 os.setxattr(fd, attribute, os.getxattr(source, attribute))
     except OSError:

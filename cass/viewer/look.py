@@ -3,6 +3,7 @@
 The only escape sequences that are ever written for a chat are made in `ansi`.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -45,6 +46,10 @@ class Look:
     plain: bool = False
     """Markdown as its source, nothing wrapped."""
     short_characters: int = SHORT_CHARACTERS
+    links: bool = False
+    """Whether links may be ones to click."""
+    marks: bool = False
+    """Whether turns are marked for the terminal."""
     is_framed: bool = False
     """Within a composer, which says itself what the worker does and what it asks."""
 
@@ -58,7 +63,44 @@ def look_for(environ: Mapping[str, str], is_terminal: bool, color: str = "auto")
     dumb = environ.get("TERM", "") in ("dumb", "unknown")
     escapes = {"always": True, "never": False}.get(color, forced or (is_terminal and not dumb))
     quiet = bool(environ.get("NO_COLOR")) or (environ.get("CLICOLOR") == "0" and not forced)
-    return Look(escapes=escapes, color=escapes and (color == "always" or not quiet))
+    shows_links = escapes and is_terminal and knows_links(environ)
+    return Look(escapes=escapes, color=escapes and (color == "always" or not quiet), links=shows_links)
+
+
+_LINKING_TERMS = re.compile("xterm-kitty|xterm-ghostty|alacritty|foot|wezterm|contour|rio")
+_LINKING_PROGRAMS = frozenset({"iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "Tabby", "mintty", "rio", "zed"})
+_LINKING_NAMES = frozenset({"WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM"})
+_LINKING_VTE = 5000
+_LINKING_TMUX = 3, 4
+
+
+def knows_links(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal has links to click (OSC 8), as far as its variables tell; in tmux they are those of tmux.
+
+    Source: https://github.com/Alhadis/OSC8-Adoption
+    """
+    program = environ.get("TERM_PROGRAM", "")
+    if "TMUX" in environ or program == "tmux":
+        version = re.match(r"(\d+)\.(\d+)", environ.get("TERM_PROGRAM_VERSION", ""))
+        return program == "tmux" and version is not None and (int(version[1]), int(version[2])) >= _LINKING_TMUX
+    vte = environ.get("VTE_VERSION", "")
+    return (
+        program in _LINKING_PROGRAMS
+        or not _LINKING_NAMES.isdisjoint(environ)
+        or (vte.isdecimal() and int(vte) >= _LINKING_VTE)
+        or _LINKING_TERMS.match(environ.get("TERM", "")) is not None
+    )
+
+
+class Marked(Text):
+    """A line with marks for the terminal around it."""
+
+    __slots__ = ("after", "before")
+
+    def __init__(self, line: Text, before: str = "", after: str = "") -> None:
+        super().__init__(line.plain, line.style, spans=line.spans)
+        self.before = before
+        self.after = after
 
 
 def ansi(lines: Iterable[Text], look: Look) -> list[str]:
@@ -69,11 +111,19 @@ def ansi(lines: Iterable[Text], look: Look) -> list[str]:
 def _ansi(line: Text, look: Look) -> str:
     if not look.escapes:
         return line.plain
+    if isinstance(line, Marked):
+        return f"{line.before}{_styled(line, look)}{line.after}"
+    return _styled(line, look)
+
+
+def _styled(line: Text, look: Look) -> str:
     console = prose.console()
     base = console.get_style(line.style)
     made = ""
     for text, style, _ in line.render(console, end=""):
         style = style or base  # rich gives none to a line that is all of one style
+        if style.link and not look.links:
+            style = style.update_link(None)
         made += (style if look.color else style.without_color).render(text, color_system=ColorSystem.STANDARD)
     return made
 

@@ -5,15 +5,15 @@ part which is drawn again and again stays small however long the answer gets.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rich.text import Text
 
 from cass.blocks import Answer, Block, Call, Fold, Now
 from cass.markdown import Code, Fence, Piece, Prose, Splitter
 from cass.records import Assistant, Meta, Notice, Record, TurnEnd, User
-from cass.viewer import calls, render
-from cass.viewer.look import DIM, SHORT_CHARACTERS, WARN, Look, ansi
+from cass.viewer import attention, calls, render
+from cass.viewer.look import DIM, SHORT_CHARACTERS, WARN, Look, Marked, ansi
 from cass.viewer.reading import Growing, moment
 
 FIRST_PAINT = 16_000
@@ -53,6 +53,8 @@ class Page:
         """Finished blocks of the last turn."""
         self._above = ""
         """Kind of what was given last."""
+        self._ended = ""
+        """The mark of the end of a turn, until there is a line to put it before."""
         self._stream: _Stream | None = None
         self._resumed: Growing | None = None
         """What another page gave of an answer."""
@@ -143,7 +145,20 @@ class Page:
             return made + self._settle(self._stream or self._begun(block.id, block.content), block)
         made = [] if isinstance(block, Notice) else self._break_off()
         lines = render.lines(block, self.look)
+        if self.look.marks:
+            lines = self._marked(block, lines)
         return made + (self._apart(_kind(block)) + lines if lines else [])
+
+    def _marked(self, block: Block, lines: list[Text]) -> list[Text]:
+        """A user's message between the marks of a prompt; how the turn before it ended is said with the first one."""
+        if isinstance(block, TurnEnd):
+            self._ended = attention.done(block.outcome == "done")
+        if not isinstance(block, User) or not lines:
+            return lines
+        before, self._ended = self._ended + attention.PROMPT, ""
+        if len(lines) == 1:
+            return [Marked(lines[0], before, attention.OUTPUT)]
+        return [Marked(lines[0], before), *lines[1:-1], Marked(lines[-1], after=attention.OUTPUT)]
 
     def _apart(self, kind: str) -> list[Text]:
         """The empty line between two blocks; calls stand together, and so do lines about what happened."""
@@ -239,8 +254,8 @@ class Page:
         if len(lines) > height:
             lines = [Text("…", DIM), *lines[len(lines) - height + 1 :]]
         for line in lines:
-            line.truncate(max(self.look.width - 1, 1), overflow="ellipsis")
-        return self._ansi(lines)
+            line.truncate(max(self.look.width, 1), overflow="ellipsis")
+        return ansi(lines, replace(self.look, links=False))  # a link has another id each time: all would change
 
     def _before(self, first: Text) -> list[Text]:
         """The empty line that will stand there once the block is finished, so that nothing jumps then."""

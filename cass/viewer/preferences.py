@@ -1,7 +1,7 @@
 """Preferences of the person for their screens, from ``config.json``.
 
-Only the keys that a viewer needs are read here, in a millisecond; what is wrong in that file is said by `config`,
-wherever a worker starts.
+Only the keys that viewer and composer need are read here, in a millisecond; what is wrong in that file is said by
+`config`, wherever a worker starts.
 """
 
 from collections.abc import Callable
@@ -11,10 +11,11 @@ from cass import jsonl
 from cass.home import Home
 
 NOTIFY = ("off", "bell", "all")
+EDITING = ("emacs", "vi")
 
 
 def read(home: Home) -> dict[str, Any]:
-    """``notify``, ``show_reasoning`` and ``ui_tool_result_limit``, as far as they are there and make sense."""
+    """The keys below, as far as they are there and make sense."""
     try:
         found = jsonl.load(home.config.read_bytes())
     except (OSError, ValueError):
@@ -26,6 +27,7 @@ def read(home: Home) -> dict[str, Any]:
 
 _RIGHT: dict[str, Callable[[Any], bool]] = {
     "notify": lambda value: value in NOTIFY,
+    "editing": lambda value: value in EDITING,
     "show_reasoning": lambda value: isinstance(value, bool),
     "ui_tool_result_limit": lambda value: type(value) is int and value > 0,
 }

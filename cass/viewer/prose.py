@@ -7,6 +7,7 @@ Colours are the sixteen of the terminal's own theme, so that they are readable o
 import io
 from collections.abc import Iterable, Sequence
 from functools import cache
+from urllib.parse import quote
 
 from markdown_it.tree import SyntaxTreeNode
 from pygments.lexer import Lexer  # type: ignore[import-untyped]
@@ -142,11 +143,20 @@ def _append(text: Text, node: SyntaxTreeNode, style: Style) -> None:
 def _append_link(text: Text, node: SyntaxTreeNode, style: Style) -> None:
     """A link's text, and where it leads unless that is what the text says: nothing is hidden behind a word."""
     before = len(text)
+    href = str(node.attrs.get("href", ""))
+    style += Style(link=_target(href))
     for child in node.children:
         _append(text, child, style + _URL)
-    url = safe(str(node.attrs.get("href", "")))
+    url = safe(href)
     if url.removeprefix("mailto:") != text.plain[before:]:
         text.append(f" ({url})", style + DIM)
+
+
+def _target(url: str) -> str | None:
+    """`url` as a terminal may be given it to open: of a kind that shows something and starts nothing, and ASCII."""
+    if not url.lower().startswith(("http://", "https://", "mailto:")):
+        return None
+    return quote(safe(url), safe="!#$%&'()*+,/:;=?@[]~") or None
 
 
 # ---- code -----------------------------------------------------------------------------------------------------------
@@ -171,7 +181,7 @@ _CODE: dict[_TokenType, Style] = {
 
 def highlight(code: str, info: str) -> list[Text]:
     """Lines of `code`, coloured where `info`, the text behind a fence's marker, begins with a known language."""
-    code = safe(code).expandtabs(TAB)
+    code = "\n".join(map(untabbed, safe(code).split("\n")))
     lexer = _lexer(info.strip(" {.").partition(" ")[0].rstrip("}").lower())
     if lexer is None or len(code) > PLAIN_CODE or any(len(line) > LONG_LINE for line in code.split("\n")):
         return [Text(line) for line in code.removesuffix("\n").split("\n")]
@@ -206,6 +216,15 @@ def wrap(text: Text, width: int) -> list[Text]:
     for line in wrapped:
         line.rstrip()
     return wrapped
+
+
+def untabbed(line: str) -> str:
+    """One line with spaces for its tabs, in the columns that its characters take."""
+    if "\t" not in line:
+        return line
+    text = Text(line)
+    text.expand_tabs(TAB)
+    return text.plain
 
 
 def fold(line: Text, width: int) -> list[Text]:

@@ -96,7 +96,8 @@ class Terminal:
         if finished or list(live) != self._live:
             begin, end = self._TOGETHER
             above = "".join(f"{line}\n" for line in finished)
-            text = begin + self._erase() + above + "\n".join(live) + end
+            kept = 0 if finished else self._kept(live)
+            text = begin + self._erase(self._live[kept:]) + above + "\n".join(live[kept:]) + end
             self._live = list(live)
             write(text.encode("utf-8", "replace"))
 
@@ -121,11 +122,20 @@ class Terminal:
             modes[3] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN)
             termios.tcsetattr(STDIN, termios.TCSADRAIN, modes)
 
-    def _erase(self) -> str:
-        """Back to where the live lines began. A terminal that was made narrower has wrapped them meanwhile."""
-        if not self._live:
+    def _kept(self, live: Sequence[str]) -> int:
+        """How many of the live lines stay as they are, not all of either side.
+
+        Mostly only the last line changes. To leave the others alone is also what keeps them whole while tmux, which
+        tells of a new size a quarter of a second late, has already wrapped them anew.
+        """
+        most = max(min(len(live), len(self._live)) - 1, 0)
+        return next((i for i in range(most) if live[i] != self._live[i]), most)
+
+    def _erase(self, lines: Sequence[str]) -> str:
+        """Back to where the last live lines began. A terminal that was made narrower has wrapped them meanwhile."""
+        if not lines:
             return ""
-        rows = sum(max(1, -(-cell_len(self._STYLE.sub("", line)) // columns())) for line in self._live)
+        rows = sum(max(1, -(-cell_len(self._STYLE.sub("", line)) // columns())) for line in lines)
         return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + "\x1b[J"
 
 

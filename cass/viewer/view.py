@@ -21,9 +21,10 @@ from types import FrameType
 from cass import jsonl, presence, records
 from cass.errors import UsageError
 from cass.home import Files
-from cass.records import BadRecord, Record
+from cass.records import BadRecord, Record, TurnEnd
 from cass.tail import Tail
 from cass.viewer import preferences, reading
+from cass.viewer.attention import Attention
 from cass.viewer.look import SHORT_CHARACTERS, SPIN_S, Look, look_for
 from cass.viewer.page import Page
 from cass.viewer.reading import Place
@@ -40,6 +41,8 @@ SETTLING_S = 0.05
 SETTLED_S = 0.5
 STARTING_S = 1.5
 """A worker that is started together with us needs some time: only after that it is said that there is none."""
+NOTIFY = "bell"
+"""Where the person has not said: heard where it is wanted, and tmux marks the window."""
 FIRST_WORD_S = 0.2
 """Whoever reads frames is given so long to say how wide they are to be; it is sent while we start."""
 
@@ -199,12 +202,16 @@ def _poll(watch: Watch) -> select.poll:
 def _follow(files: Files, options: Options, is_terminal: bool) -> None:
     look = _look(files, options, is_terminal)
     surface: Surface = Stream()
+    attention = None
     if options.frames:
         surface = Frames()
     elif is_terminal and look.escapes:
         surface = Terminal()
+        look = replace(look, marks=True)
+        notify = preferences.read(files.home).get("notify", NOTIFY)
+        attention = Attention(files.chat_id, notify, os.environ)
     after = _place(options.after) if options.after is not None else None
-    viewer = Viewer(files, Page(look), surface, has_own_width=options.width is None)
+    viewer = Viewer(files, Page(look), surface, attention, has_own_width=options.width is None)
     try:
         viewer.open(options.last, options.since or "", after)
         viewer.follow()
@@ -222,10 +229,16 @@ def _place(word: str) -> Place:
 class Viewer:
     """One screen that follows one chat."""
 
-    def __init__(self, files: Files, page: Page, surface: Surface, has_own_width: bool) -> None:
+    def __init__(
+        self, files: Files, page: Page, surface: Surface, attention: Attention | None, has_own_width: bool
+    ) -> None:
+        """`attention` where the terminal is our own."""
         self._files = files
         self._page = page
         self._surface = surface
+        self._attention = attention
+        self._asked = ""
+        """Id of the last request that was seen to wait."""
         self._has_own_width = has_own_width
         self._watch = Watch(files.chat, files.live)
         self._chat: Tail | None = None
@@ -233,9 +246,12 @@ class Viewer:
         patience = STARTING_S if isinstance(surface, Terminal) else math.inf  # a composer says it itself
         self._expects_worker_until = time.monotonic() + patience
         self._heard = b""
+        self._is_to_suspend = False
 
     def open(self, last: int | None, since: str = "", after: Place | None = None) -> None:
         """The first paint."""
+        if self._attention is not None:
+            write(self._attention.begin().encode())
         is_told = isinstance(self._surface, Frames) and self._has_own_width
         if is_told and select.select([STDIN], [], [], FIRST_WORD_S)[0]:
             self._hear()  # how wide to paint
@@ -251,6 +267,8 @@ class Viewer:
         """Until the person, the terminal or the reader is gone."""
         for number in (signal.SIGWINCH, signal.SIGCONT):
             signal.signal(number, self._shaken)
+        if self._attention is not None:
+            signal.signal(signal.SIGTSTP, self._shaken)
         poll = _poll(self._watch)
         if isinstance(self._surface, Frames) or (isinstance(self._surface, Terminal) and os.isatty(STDIN)):
             poll.register(STDIN, select.POLLIN)
@@ -262,6 +280,8 @@ class Viewer:
             if STDOUT in ready or (STDIN in ready and not self._hear()):
                 return
             self._watch.drain()
+            if self._is_to_suspend:
+                self._suspend()
 
     def _step(self) -> float:
         """Seconds until something is to be shown although nothing happened."""
@@ -269,6 +289,9 @@ class Viewer:
         return SPIN_S if moves else TICK_S
 
     def close(self) -> None:
+        if self._attention is not None:
+            with contextlib.suppress(OSError):  # the terminal is gone
+                write(self._attention.end().encode())
         self._surface.close()
         self._watch.close()
 
@@ -281,13 +304,27 @@ class Viewer:
         # The live file first: what it says is about records that the chat then already holds.
         is_running = presence.is_running(self._files)
         found = self._live.read() if is_running else []
-        finished = self._page.take([*found, *self._chat.read()], is_running)
+        facts = self._chat.read()
+        finished = self._page.take([*found, *facts], is_running)
         if is_running:
             self._expects_worker_until = 0.0
         elif time.monotonic() > self._expects_worker_until:
             self._expects_worker_until = math.inf  # said once
             finished += self._page.say("no worker runs; a message or cass --resume starts one")
         self._show(finished, self._page.live(time.time(), height))
+        if self._attention is not None:
+            self._attend(self._attention, facts, is_running)
+
+    def _attend(self, attention: Attention, facts: Sequence[Record], is_running: bool) -> None:
+        """Tell the terminal what the chat does, and the person what they may be waiting for."""
+        now = self._page.now
+        said = attention.show(now.status.state if now.status is not None else "idle" if is_running else "stopped")
+        said += "".join(attention.call(f"the turn is {end.outcome}") for end in facts if isinstance(end, TurnEnd))
+        request = now.call.request if now.call is not None else None
+        if request is not None and request.request_id != self._asked:
+            self._asked = request.request_id
+            said += attention.call(f"{request.name} needs your approval")
+        write(said.encode("utf-8", "replace"))
 
     def _show(self, finished: Sequence[str], live: Sequence[str]) -> None:
         assert self._chat is not None
@@ -295,9 +332,23 @@ class Viewer:
         self._surface.show(finished, live, str(place))
 
     def _shaken(self, number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGTSTP:
+            self._is_to_suspend = True
         if number == signal.SIGCONT:
             self._surface.resume()
         self._watch.wake()
+
+    def _suspend(self) -> None:
+        """Ctrl-Z: leave the terminal as it was until we go on."""
+        self._is_to_suspend = False
+        assert self._attention is not None
+        write(self._attention.end().encode())
+        self._surface.close()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)
+        signal.signal(signal.SIGTSTP, self._shaken)
+        self._surface.resume()
+        write(self._attention.begin().encode())
 
     # ---- keys
 
@@ -305,10 +356,10 @@ class Viewer:
         """Obey what came on standard input; False when it ended, or the person leaves."""
         data = os.read(STDIN, 65536)
         if not isinstance(self._surface, Frames):
-            keys = data.decode("utf-8", "replace")
-            for key in keys:
+            keys = self._attention.hear(data) if self._attention is not None else data
+            for key in keys.decode("utf-8", "replace"):
                 self._press({"\x0f": "C-o", "\x14": "C-t"}.get(key, ""))
-            return bool(data) and "q" not in keys
+            return bool(data) and b"q" not in keys
         *lines, self._heard = (self._heard + data).split(b"\n")
         for line in lines:
             self._obey(line)

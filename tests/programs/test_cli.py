@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 from stage import argv, end_worker, facts, run, script, wait_for
+from terminal import Pty
 
-from cass import __version__, catalogue, inbox, presence, records
+from cass import __version__, catalogue, inbox, jsonl, presence, records
 from cass.home import Files, Home
 from cass.records import Approval, Assistant, Meta, TurnEnd, User
 
@@ -241,10 +242,10 @@ def test_a_home_that_cannot_be_written_is_one_line(tmp_path, workspace, monkeypa
 # ---- lists ----------------------------------------------------------------------------------------------------------
 
 
-def make(home: Home, chat_id: str, cwd: Path | str, *said: str) -> None:
+def make(home: Home, chat_id: str, cwd: Path | str, *said: str, model: str = "a/model-x") -> None:
     home.make()
     at = f"2026-01-0{1 + len(catalogue.ids(home))}T00:00:00.000Z"
-    found = [Meta(chat_id=chat_id, created_at=at, provider="p", model="a/model-x", cwd=str(cwd))]
+    found = [Meta(chat_id=chat_id, created_at=at, provider="p", model=model, cwd=str(cwd))]
     found += [User(id=str(n), content=text, created_at=at) for n, text in enumerate(said)]
     home.files(chat_id).chat.write_bytes(b"".join(map(records.encode, found)))
 
@@ -431,8 +432,7 @@ def test_on_a_terminal_the_action_is_shown_and_asked(files, pending, workspace, 
         asking.kill()
         asking.wait(PATIENT)
     os.close(mine)
-    assert b"shell: touch made" in shown
-    assert b"because" in shown
+    assert "shell, 1 line:\r\n│ touch made\r\nbecause".encode() in shown
     assert b"not sandboxed: this command can do anything you can" in shown
     if decided:
         assert run("cass", "wait", files.chat_id).returncode == 0
@@ -552,3 +552,40 @@ def test_what_a_worker_does_not_understand_is_put_aside_and_it_goes_on(files, it
     wait_for((files.inbox / ".bad-0-bad").exists)
     assert says in files.log.read_text()
     assert run("cass-send", files.chat_id, "hello", "--wait").returncode == 0
+
+
+# ---- terminals ------------------------------------------------------------------------------------------------------
+
+HOSTILE = "\x1b]0;pwned\x07\x9b2J\u202e\u3164"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shows"),
+    [
+        (["-p", "hi"], "answer"),
+        (["--resume", A, "-p", "hi"], "the workspace"),
+        (["ls", "--all"], "gone"),
+        (["ls", "--all", "--json"], "gone"),
+        (["status", A], "title"),
+        (["status", A, "--json"], "title"),
+        (["--print-system-prompt"], "instructions"),
+        (["wait", A], "last words"),
+        (["paths"], "conversations"),
+    ],
+    ids=" ".join,
+)
+def test_e01_whatever_is_printed_on_a_terminal_does_not_control_it(
+    home, scripted, workspace, monkeypatch, arguments, shows
+):
+    scripted({"text": f"answer {HOSTILE}"})
+    make(home, A, f"/gone {HOSTILE}", f"title {HOSTILE}", model=f"a/{HOSTILE}")
+    files = home.files(A)
+    inbox.put(files, {"type": "message", "content": "x"})
+    files.lock.write_bytes(jsonl.dump({"error": f"last words {HOSTILE}"}))
+    (workspace / "AGENTS.md").write_text(f"instructions {HOSTILE}")
+    program = Pty(argv("cass", *arguments), columns=200)
+    program.end()
+    program.close()
+    said = program.said.decode()
+    assert shows in said
+    assert not set(HOSTILE) & set(said) - set("0;pwned]2J")

@@ -74,6 +74,20 @@ def test_an_approval_is_shown_in_full_and_answered_by_one_key(tmp_path, home, wo
     assert runs or "not today" in result.content
 
 
+def test_a_change_is_asked_about_with_its_diff(tmp_path, home, workspace):
+    edit = {"path": str(workspace.parent / "outside.py"), "edits": [{"old_text": "two", "new_text": "2"}]}
+    (workspace.parent / "outside.py").write_text("one\ntwo\nthree\n")
+    script(home, {"tool_calls": [{"name": "edit", "arguments": edit}]}, {"text": "All done."})
+    with cass(tmp_path, *FLAGS) as tmux:
+        say(tmux, "change it")
+        tmux.until("  -two\n  +2\n")
+        tmux.until("y approve")
+        time.sleep(0.8)
+        tmux.press("y")
+        tmux.until("All done.")
+    assert (workspace.parent / "outside.py").read_text() == "one\n2\nthree\n"
+
+
 def test_always_gives_the_rule_that_was_shown_and_asks_no_more(tmp_path, home, workspace):
     script(home, ASKS, ASKS, {"text": "All done."})
     with cass(tmp_path, *FLAGS) as tmux:

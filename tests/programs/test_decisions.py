@@ -162,7 +162,8 @@ def test_a_narrower_mode_holds_at_once_also_for_what_is_approved_after_it(files:
         begin(files, server.base_url, "--workspace-edit", "do it")
         request = pending(files)
         assert decisions.ask(files, {"do": "mode", "mode": "read-only"}) == {"ok": True}
-        assert decisions.ask(files, {"do": "approve", "request_id": request})["ok"]
+        seen = decisions.digest(status.look(files).pending[request])
+        assert decisions.ask(files, {"do": "approve", "request_id": request, "digest": seen})["ok"]
         status.settle(files, 30)
     (result,) = facts(files, ToolResult)
     assert isinstance(result, ToolResult)

@@ -25,6 +25,7 @@ from cass.records import (
     ApprovalRequest,
     Assistant,
     Delta,
+    Notice,
     Record,
     Status,
     ToolCall,
@@ -84,11 +85,14 @@ class Glass:
 
     def __init__(self, columns: int) -> None:
         self.columns = columns
+        self.told: list[str] = []
+        """What is not for the screen: titles, marks, bells, in order."""
         self.lines = [""]
         self.row = 0
         self.column = 0
 
     def feed(self, text: str) -> None:
+        text = self.OUT_OF_BAND.sub(self._outside, text)
         for sequence, final, char in re.findall(r"(\x1b\[[0-9;?]*([A-Za-z]))|([^\x1b])", text, re.DOTALL):
             if not sequence:
                 self._put(char)
@@ -101,6 +105,13 @@ class Glass:
             else:
                 assert final == "m" or sequence in ("\x1b[?2026h", "\x1b[?2026l"), sequence
         assert text.count("\x1b") == len(re.findall(r"\x1b\[[0-9;?]*[A-Za-z]", text))
+
+    OUT_OF_BAND = re.compile(r"\x1b\]([^\x07\x1b]*)(?:\x07|\x1b\\)|\x1b\[([0-9;]*t|\?1004[hl])|(\x07)")
+
+    def _outside(self, found: "re.Match[str]") -> str:
+        assert found[1] is None or re.match(r"2;cass |133;[ACD]|8;|9;cass |777;", found[1])
+        self.told.append(found[1] or found[2] or "bell")
+        return ""
 
     def _put(self, char: str) -> None:
         if char == "\r":
@@ -118,6 +129,10 @@ class Glass:
     @property
     def text(self) -> str:
         return "\n".join(self.lines)
+
+
+CUT = re.compile(rb"\x1b(\][^\x07\x1b]*|\[[0-9;?]*)?$|[\xc0-\xff][\x80-\xbf]{0,2}$(?<![\xc0-\xdf].)(?<![\xe0-\xef]..)")
+"""Bytes that end inside a sequence or a character."""
 
 
 class Pane:
@@ -147,7 +162,7 @@ class Pane:
             whole = self._rest
             # A sequence or a character may be cut anywhere: keep what is after the last whole frame, if there are any.
             end = max(whole.rfind(b"\x1b[?2026l") + 8 if b"\x1b[?2026l" in whole else 0, 0)
-            if b"\x1b[?2026h" not in whole:
+            if b"\x1b[?2026h" not in whole[end:] and not CUT.search(whole):
                 end = len(whole)
             self.glass.feed(whole[:end].decode())
             self._rest = whole[end:]
@@ -242,6 +257,10 @@ class Framed:
 
 def bare(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def see(viewer: Framed, text: str) -> None:
+    wait_for(lambda: text in viewer.printed + viewer.live, what=lambda: f"{text!r} among {viewer.frames}")
 
 
 @pytest.fixture
@@ -578,6 +597,94 @@ def test_poor_terminals_are_readable(
         assert not [sequence for sequence in escapes if re.search(rb"[\[;](3|4|9|10)\d[;m]", sequence)]
 
 
+# ---- beside the screen
+
+
+def test_the_title_has_chat_and_state_while_it_runs_and_is_given_back(
+    files: Files, worker: LiveFile, pane: Callable[..., Pane]
+) -> None:
+    viewer = pane(files)
+    viewer.see(files.chat_id)
+    worker.begin(thinking())
+    name = f"2;cass {files.chat_id}"
+    wait_for(lambda: viewer.read() and f"{name} thinking" in viewer.glass.told)
+    worker.write(thinking("idle"))
+    wait_for(lambda: viewer.read() and viewer.glass.told[-1] == f"{name} idle")
+    viewer.press(b"q")
+    assert viewer.end() == 0
+    assert viewer.glass.told[0] == "22;2t"
+    assert "23;2t" in viewer.glass.told[-2:]
+
+
+def test_turns_are_marked_for_the_terminal(files: Files, pane: Callable[..., Pane]) -> None:
+    failed = TurnEnd(turn="u2", answers=("u2",), outcome="failed", error="boom", created_at=now())
+    append(files, user("one"), answer("so"), ended(), user("two\nlines", "u2"), failed)
+    viewer = pane(files)
+    viewer.see("boom")
+    append(files, user("three", "u3"))
+    viewer.see("three")
+    marks = [said for said in viewer.glass.told if said.startswith("133")]
+    assert marks == ["133;A", "133;C", "133;D;0", "133;A", "133;C", "133;D;1", "133;A", "133;C"]
+    assert b"\x1b]133;A\x07\x1b[1;36m" + "❯ ".encode() in viewer.raw
+    assert b"133" not in run(files, "--color", "always").stdout.encode()
+
+
+@pytest.mark.parametrize(
+    ("notify", "heard"), [(None, ["bell"]), ("off", []), ("all", ["bell", "9;cass {id}: the turn is done"])]
+)
+def test_who_looks_elsewhere_is_told_of_the_end_of_a_turn(
+    files: Files, worker: LiveFile, pane: Callable[..., Pane], notify: str | None, heard: list[str]
+) -> None:
+    if notify:
+        files.home.config.write_bytes(jsonl.dump({"notify": notify}))
+    append(files, user("one"))
+    viewer = pane(files, VTE_VERSION="")
+    viewer.see("❯ one")
+    append(files, ended(), user("two", "u2"))  # looked at
+    viewer.see("❯ two")
+    viewer.press(b"\x1b[O")
+    append(files, ended("u2"), user("three", "u3"))
+    viewer.see("❯ three")
+    viewer.press(b"\x1b[I")
+    append(files, ended("u3"), user("four", "u4"))
+    viewer.see("❯ four")
+    viewer.press(b"q")
+    viewer.end()
+    said = [said for said in viewer.glass.told if said == "bell" or said.startswith("9;")]
+    assert said == [text.format(id=files.chat_id) for text in heard]
+    assert ("?1004h" in viewer.glass.told, viewer.glass.told[-1] == "?1004l") == (notify != "off", notify != "off")
+
+
+def test_who_looks_elsewhere_is_told_once_of_each_approval(
+    files: Files, worker: LiveFile, pane: Callable[..., Pane]
+) -> None:
+    worker.begin(thinking("awaiting-approval"))
+    append(files, user("go"), answer("", tool_calls=(ToolCall("x", "shell", {"command": "make"}),), stop="tool_calls"))
+    viewer = pane(files)
+    viewer.see("❯ go")
+    viewer.press(b"\x1b[O")
+    request = {"request_id": "r", "tool_call_id": "x", "name": "shell", "arguments": {}, "reason": "it asks"}
+    worker.write(ApprovalRequest(**request, sandboxed=False, created_at=now()))  # type: ignore[arg-type]
+    viewer.see("waits for approval")
+    for i in range(3):
+        append(files, user(f"more {i}", f"m{i}"))
+        viewer.see(f"❯ more {i}")
+    assert viewer.glass.told.count("bell") == 1
+
+
+def test_ctrl_z_gives_the_terminal_back_and_goes_on(files: Files, worker: LiveFile, pane: Callable[..., Pane]) -> None:
+    append(files, user("go"))
+    worker.begin(thinking())
+    viewer = pane(files)
+    viewer.see(" thinking")
+    viewer.process.send_signal(signal.SIGTSTP)  # nobody would wake us: the system lets us go on at once
+    wait_for(lambda: viewer.read() and viewer.glass.told.count("?1004h") == 2)
+    assert viewer.glass.told.index("?1004l") < viewer.glass.told.index("?1004h", 2)
+    append(files, answer("so"), ended())
+    viewer.see("so")
+    assert viewer.modes_now() != viewer.modes
+
+
 # ---- frames
 
 
@@ -665,3 +772,82 @@ def test_json_follows_both_files(files: Files, worker: LiveFile) -> None:
         process.kill()
         process.wait(10)
         process.stdout.close()
+
+
+def test_a_viewer_that_was_killed_is_followed_by_one_that_repeats_nothing_and_misses_nothing(
+    files: Files, worker: LiveFile, framed: Callable[..., Framed]
+) -> None:
+    append(files, user("go"), *listed("x", 3))
+    worker.begin(thinking())
+    worker.write(Notice(level="warning", text="only once"))
+    pieces = [f"w{i} " if i % 7 else f"w{i}\n\n" for i in range(401)]
+    printed, flags = "", ("--after", "0.0.0")
+    for number in range(5):
+        viewer = framed(files, *flags)
+        for piece in pieces[number * 80 : number * 80 + 80]:
+            worker.write(Delta(of="a", text=piece))
+        see(viewer, f"w{number * 80 + 75}")
+        viewer.process.kill()
+        viewer.process.wait()
+        printed += viewer.printed
+        flags = ("--after", [frame["at"] for frame in viewer.frames if "at" in frame][-1])
+        worker.write(Notice(level="info", text=f"between {number}"))
+    append(files, answer("".join(pieces)), ended())
+    viewer = framed(files, *flags)
+    wait_for(lambda: "w400" in viewer.printed)
+    printed += viewer.printed
+    assert re.findall(r"\bw(\d+)", printed) == [str(i) for i in range(401)]
+    for once in ("❯ go", "● ls x", "only once", *(f"between {i}" for i in range(5))):
+        assert printed.count(once) == 1, once
+
+
+def test_a_place_that_no_frame_named_is_an_error(files: Files) -> None:
+    done = run(files, "--frames", "--after", "x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--after x: not a place that a frame named" in done.stderr
+
+
+# ---- from a time on, and as the person likes it
+
+
+def test_since_begins_at_a_time(files: Files) -> None:
+    old = "2026-01-01T00:00:00.000Z"
+    append(files, *[User(id=f"o{i}", content="old " + "x" * 50_000, created_at=old) for i in range(60)])
+    append(files, user("newer"), answer("so"))
+    text = run(files, "--since", "1h").stdout
+    assert "earlier messages are not shown" in text
+    assert text.endswith("\n❯ newer\n\nso\n")
+    assert "old" not in text
+    assert run(files, "--since", "2025-12-31").stdout.count("❯ old") == 60
+    assert "❯" not in run(files, "--since", "0s").stdout
+    assert [jsonl.load(line)["content"] for line in run(files, "--json", "--since", "1h").stdout.splitlines()] == [
+        "newer",
+        "so",
+    ]
+    done = run(files, "--since", "yesterday")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--since yesterday: give a duration" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "flags", "shows_reasoning", "shown"),
+    [
+        (None, (), False, 2000),
+        (b'{"show_reasoning":true,"ui_tool_result_limit":300}', (), True, 300),
+        (b'{"show_reasoning":true}', ("--no-reasoning",), False, 2000),
+        (b'{"show_reasoning":false}', ("--reasoning",), True, 2000),
+        (b'{"show_reasoning":"yes","ui_tool_result_limit":-1,"notify":3}', (), False, 2000),
+        (b"not json", (), False, 2000),
+    ],
+)
+def test_the_persons_preferences_hold_where_no_flag_says_otherwise(
+    files: Files, config: bytes | None, flags: tuple[str, ...], shows_reasoning: bool, shown: int
+) -> None:
+    if config is not None:
+        files.home.config.write_bytes(config)
+    result = ToolResult(tool_call_id="x", name="ls", content="ÿ" * 5000, ok=True, created_at=now())
+    calls = (ToolCall("x", "ls", {}),)
+    append(files, user(), answer("so", reasoning="because", stop="tool_calls", tool_calls=calls), result)
+    text = run(files, "--width", "9000", *flags).stdout
+    assert ("┆ because" in text) == shows_reasoning
+    assert text.count("ÿ") == shown

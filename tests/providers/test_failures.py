@@ -1,6 +1,7 @@
 """What a provider's error says, in every dialect."""
 
 import json
+import time
 from email.utils import formatdate
 from typing import Any
 
@@ -30,10 +31,10 @@ VLLM = {
 }
 
 
-def refused(status: int, body: Any, key_env: str | None = "THE_KEY", **headers: str) -> ProviderError:
+def refused(status: int, body: Any, **headers: str) -> ProviderError:
     text = body if isinstance(body, str) else json.dumps(body)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return failures.refused(status, named, text.encode(), URL, key_env)
+    return failures.refused(status, named, text, URL)
 
 
 @pytest.mark.parametrize(
@@ -91,17 +92,58 @@ def test_the_servers_own_words_are_found_wherever_they_stand(body, words):
     assert refused(400, body).message == words
 
 
-def test_an_endless_error_is_cut():
-    assert len(refused(400, "x" * 100_000).message) == failures.WORDS
+def nested(kind: str, levels: int) -> str:
+    return {
+        "objects": '{"error":' * levels + '"deep"' + "}" * levels,
+        "lists": "[" * levels + '"deep"' + "]" * levels,
+        "both": '[{"message":' * levels + '"deep"' + "}]" * levels,
+    }[kind]
 
 
-def test_a_refused_key_names_its_variable():
-    assert (
-        str(refused(401, {"error": {"message": "bad key"}})) == f"HTTP 401: bad key; check the key in THE_KEY ({URL})"
-    )
-    assert "no API key was sent" in refused(401, "", None).message
-    assert "THE_KEY" in refused(403, "no").message
-    assert "THE_KEY" not in refused(404, "no").message
+@pytest.mark.parametrize("kind", ["objects", "lists", "both"])
+@pytest.mark.parametrize("levels", [1, 3, 300, 500, 900, 990, 1023, 1024, 5000])
+def test_an_error_of_any_depth_is_told(kind, levels):
+    body = nested(kind, levels)
+    assert refused(400, body).message in ("deep", body)
+
+
+@pytest.mark.parametrize("kind", ["objects", "lists", "both"])
+@pytest.mark.parametrize("levels", [1, 3, 300])
+def test_so_is_one_in_a_stream(kind, levels):
+    assert failures.in_stream(json.loads(nested(kind, levels))).message
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["<" * 60_000, "<script" * 9_000, "<script>" * 8_000, "exceed" * 10_000, "context" * 9_000, '{"error":[' * 6_000],
+    ids=lambda body: body[:9],
+)
+def test_no_error_takes_long_to_be_understood(body):
+    began = time.process_time()
+    refused(400, body)
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("status", "key_env", "words"),
+    [(401, "THE_KEY", "; check the key in THE_KEY"), (403, None, "; no API key was sent"), (404, "THE_KEY", "")],
+)
+def test_a_refused_key_names_its_variable(status, key_env, words):
+    assert failures.advice(status, key_env) == words
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://h:1/v1/chat/completions", "http://h:1/v1/chat/completions"),
+        ("http://me:hidden@h/v1?key=SECRET&x=1#y", "http://h/v1?…"),
+        ("https://SECRET@h", "https://h"),
+        ("/elsewhere?SECRET", "/elsewhere?…"),
+        ("http://[SECRET", "an address that is none"),
+    ],
+)
+def test_what_may_be_secret_in_an_address_is_not_shown(url, shown):
+    assert failures.address(url) == shown
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
@@ -115,7 +157,7 @@ def test_what_stays_wrong_is_not_transient(status):
 
 
 def test_a_redirect_says_where_to():
-    assert "https://h/v1" in refused(308, "", location="https://h/v1").message
+    assert "points to https://h/v1?…: " in refused(308, "", location="https://a:b@h/v1?token=t").message
 
 
 @pytest.mark.parametrize(

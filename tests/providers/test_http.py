@@ -8,8 +8,10 @@ import socket
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +20,15 @@ from cass import providers
 from cass.config import Connection
 from cass.context import Request
 from cass.errors import ProviderError
+from cass.providers import failures
 from cass.records import Assistant, Delta, User
 from tests import scripted
 
 AT = "2026-06-20T14:30:12.345Z"
 REQUEST = Request("You are a test.", (User(id="u", content="hi", created_at=AT),), (), "m", 100)
 C = scripted.chunk
+KEY = "sk-live-0123456789abcdef"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -226,7 +231,7 @@ def test_what_is_secret_in_an_address_is_not_shown():
         error = fails(f"http://me:hidden@{host}/v1?key=SECRET&api-version=2")
         assert "hidden" not in str(error)
         assert "SECRET" not in str(error)
-        assert "api-version=2" in str(error)
+        assert str(error).endswith("/v1/chat/completions?…)")
         assert server.asked[0].path == "/v1/chat/completions?key=SECRET&api-version=2"
 
 
@@ -305,6 +310,97 @@ def test_a_page_instead_of_an_answer_is_named():
 def test_an_endless_error_body_is_not_read_to_its_end():
     with scripted.Server([scripted.Answer((b"x" * 100_000, scripted.HANG), 500)]) as server:
         assert fails(server.base_url).http_status == 500
+
+
+@pytest.mark.parametrize("before", [*range(1955, 2005), *range(65_480, 65_537)])
+@pytest.mark.parametrize("wrap", ["{}", '{{"error": {{"message": "{}"}}}}'], ids=["text", "json"])
+def test_no_part_of_the_key_is_shown_where_an_error_is_cut(before, wrap):
+    body = wrap.format(" " * (before - 1900) + "x" * 1900 + KEY + "y" * 3000)
+    with scripted.Server([scripted.fails(400, json.loads(body) if body[0] == "{" else body)]) as server:
+        assert KEY[:4] not in str(fails(server.base_url, api_key=KEY))
+
+
+def test_the_message_of_an_error_in_a_stream_is_cut_too():
+    body = scripted.sse({"error": {"message": "x" * 1_999_000 + KEY}})
+    with scripted.Server([scripted.raw(*body)]) as server:
+        assert len(fails(server.base_url, api_key=KEY).message) == failures.WORDS
+
+
+def test_the_key_is_hidden_in_text_and_reasoning_but_not_in_what_a_tool_is_told():
+    said = f"the key is {KEY}. s"
+    pieces = [said[n : n + 7] for n in range(0, len(said), 7)]
+    call = {"id": "a", "function": {"name": "write", "arguments": json.dumps({"content": KEY})}}
+    payloads = [*(C({"reasoning": piece}) for piece in pieces), *(C({"content": piece}) for piece in pieces)]
+    stream = scripted.sse(*payloads, C({"tool_calls": [call]}), C({}, "tool_calls"))
+    with scripted.Server([scripted.raw(*stream)]) as server:
+        deltas, message = ask(server.base_url, api_key=KEY)
+    assert isinstance(message, Assistant)
+    assert text(deltas) == message.content == "the key is …. s"
+    assert "".join(delta.reasoning or "" for delta in deltas) == message.reasoning == "the key is …. s"
+    assert message.tool_calls[0].arguments == {"content": KEY}
+
+
+def test_a_word_that_stands_for_a_key_is_an_ordinary_word():
+    with scripted.Server([scripted.says("EMPTY as my hands")]) as server:
+        deltas, message = ask(server.base_url, api_key="EMPTY")
+        assert text(deltas) == message.content == "EMPTY as my hands"  # type: ignore[union-attr]
+
+
+def endless(piece: bytes) -> scripted.Answer:
+    return scripted.raw(*[piece] * 2000)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (endless(b"data: " + b"x" * 65536), "more than 8 MiB without the end of an event"),
+        (endless(b"data: " + b"x" * 65536 + b"\n"), "more than 8 MiB without the end of an event"),
+        (endless(b'{"x":"' + b"x" * 65536), "goes on after 8 MiB"),
+        (endless(b": " + b"x" * 65536 + b"\n\n"), "goes on after 64 MiB"),
+        (endless(scripted.sse(C({"content": "x" * 65536}))[0]), "goes on after 64 MiB"),
+    ],
+    ids=["a line", "an event", "a body", "comments", "text"],
+)
+def test_an_answer_without_end_is_ended(answer, words):
+    with scripted.Server([answer]) as server:
+        error = fails(server.base_url)
+        assert words in error.message
+        assert not error.transient
+
+
+@pytest.mark.parametrize(
+    ("begin", "fill"),
+    [(b"data: ", b"x" * 64), (b"", b":" * 62 + b"\n\n"), (b"{", b" " * 64)],
+    ids=["a line", "comments", "a body"],
+)
+def test_a_bomb_does_not_fill_the_memory(begin, fill):
+    """A fifth of a mebibyte that is 192: what it takes is measured in a process of its own."""
+    deflating = zlib.compressobj(9, wbits=31)
+    bomb = deflating.compress(begin) + b"".join(deflating.compress(fill * (1 << 18)) for _ in range(12))
+    bomb += deflating.flush()
+    answer = scripted.Answer((bomb,), 200, (("Content-Type", "text/event-stream"), ("Content-Encoding", "gzip")))
+    with scripted.Server([answer]) as server:
+        code = f"""
+import resource
+from tests.providers.test_http import fails
+print(fails({server.base_url!r}).message)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    words, mebibytes = done.stdout.splitlines()
+    assert "MiB" in words
+    assert int(mebibytes) < 150
+
+
+@pytest.mark.parametrize(
+    ("coding", "data", "words"),
+    [("br", b"x", "compresses its answer as 'br'"), ("gzip", b"no gzip", "and wrongly"), ("zstd", b"", "as 'zstd'")],
+)
+def test_what_cannot_be_uncompressed_is_said(coding, data, words):
+    for status in (200, 500):
+        answer = scripted.Answer((data,), status, (("Content-Encoding", coding),))
+        with scripted.Server([answer]) as server:
+            assert words in fails(server.base_url).message
 
 
 def test_a_compressed_stream_is_read_all_the_same():

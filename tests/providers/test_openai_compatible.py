@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -553,6 +554,27 @@ def test_what_a_provider_hangs_on_a_call_goes_back_with_it():
     assert b"extra_content" not in body
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"kind": "openai-compatible"},
+        {"kind": "openai-compatible", "blocks": None},
+        {"kind": "openai-compatible", "blocks": "x"},
+        {"kind": "openai-compatible", "blocks": [1, None, {}, {"id": "a"}, {"id": ["a"]}, {"extra_content": 1}]},
+        {"kind": ["openai-compatible"], "blocks": [{"id": "a", "extra_content": 1}]},
+        {"blocks": [{"id": "a", "extra_content": 1}]},
+        [],
+        "x",
+    ],
+    ids=repr,
+)
+def test_what_a_chat_holds_of_a_provider_in_another_shape_is_left_out(raw):
+    said = Assistant(id="m1", content="", raw=raw, tool_calls=(ToolCall("a", "ls"),), model="m", created_at=AT)
+    _, _, body = openai_compatible.build(CONNECTION, Request("s", (user("hi"), said, result("a", "x")), (), "m", 1))
+    (call,) = jsonl.load(body)["messages"][2]["tool_calls"]
+    assert call == {"id": "a", "type": "function", "function": {"name": "ls", "arguments": "{}"}}
+
+
 def test_tools_and_messages_of_a_request_are_a_prefix_of_the_next_ones():
     def head(messages: tuple[Any, ...]) -> bytes:
         _, _, body = openai_compatible.build(CONNECTION, Request("s", messages, (TOOL,), "m", 8192))
@@ -587,3 +609,37 @@ def test_an_empty_event_is_no_chunk():
     parser = Parser("of", "m")
     assert parser.feed([Event(b""), Event(b"[DONE]")]) == []
     assert parser.done
+
+
+# ---- more than anybody means ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["one chunk", "a chunk each"])
+def test_an_answer_with_calls_without_end_fails_at_once(whole):
+    many = [{"index": n, "id": f"c{n}", "function": {"name": "ls", "arguments": "{}"}} for n in range(20_000)]
+    chunks = [C({"tool_calls": many})] if whole else [C({"tool_calls": [one]}) for one in many]
+    began = time.process_time()
+    with pytest.raises(ProviderError, match="more than 128 tool calls at once") as caught:
+        answer(*chunks)
+    assert not caught.value.transient
+    assert time.process_time() - began < 5
+
+
+def test_as_many_calls_as_an_api_has_tools_are_taken():
+    assert len(calls(*(piece(f"c{n}", "ls", "{}", index=n) for n in range(128)))) == 128
+
+
+@pytest.mark.parametrize("text", ["}", "x", " "])
+def test_a_call_in_very_many_pieces_takes_time_in_step_with_their_number(text):
+    parser = Parser("of", "m")
+    events = [Event(scripted.sse(piece(None, "ls", text * 100))[0][6:-2])] * 20_000
+    began = time.process_time()
+    parser.feed(events)
+    assert time.process_time() - began < 5
+
+
+def test_usage_with_ever_more_names_takes_time_in_step_with_their_number():
+    parser = Parser("of", "m")
+    began = time.process_time()
+    parser.feed([Event(b'{"usage": {"u%d": 1}}' % n) for n in range(40_000)])
+    assert time.process_time() - began < 5

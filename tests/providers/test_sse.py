@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cass.errors import ProviderError
 from cass.providers.sse import Decoder, Event
 
 STREAM = (
@@ -56,3 +57,20 @@ def test_a_long_event_in_many_pieces_takes_linear_time():
         return time.process_time() - began
 
     assert min(seconds(80_000) for _ in range(3)) < 100 * max(min(seconds(8_000) for _ in range(3)), 0.001)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "times"), [(b"x" * 65536, 129), (b"data: " + b"x" * 1000 + b"\n", 8400), (b"data:\n" * 1000, 1_700)]
+)
+def test_an_event_that_is_too_long_to_be_held_is_refused(chunk, times):
+    with pytest.raises(ProviderError, match="8 MiB without the end of an event"):
+        decoded(*[chunk] * times)
+
+
+def test_long_events_one_after_the_other_are_taken():
+    decoder = Decoder()
+    for _ in range(20):
+        decoder.feed(b"data: ")
+        for _ in range(16):
+            decoder.feed(b"x" * 65536)
+        assert len(decoder.feed(b"\n\n")[0].data) == 1 << 20

@@ -24,11 +24,13 @@ class Workspace:
     live: str = ""
     """The live output of the last call."""
     environ: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    denied: tuple[str, ...] = ()
 
     @property
     def place(self) -> Place:
         out = self.home / "run" / "chat" / "out"
-        return Place(self.root, self.home, out, "call-1", "a-chat", dict(self.seen), self.environ)
+        seen = dict(self.seen)
+        return Place(self.root, self.home, out, "call-1", "a-chat", seen, self.environ, denied=self.denied)
 
     def reaches(self, tool: str, **arguments: object) -> tuple[Reach, ...]:
         return tools.find(tool).action(arguments, self.place).reaches

@@ -1,8 +1,13 @@
 """edit changes exactly the bytes that it names, or none."""
 
 import os
+import random
 import re
 import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -69,6 +74,85 @@ def test_replace_all_replaces_each_place_once(workspace, f):
     f.write_text("aaa b aa")
     assert edit(workspace, "aa", "x", replace_all=True) == "Applied 1 edit in 2 places to f"
     assert f.read_text() == "xa b x"
+
+
+PEAK = """
+import asyncio, resource, sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from cass import tools
+from cass.tools.paths import Place
+root, begun = Path(sys.argv[2]), time.monotonic()
+place = Place(root, root / "home", root / "out", "call", "chat", {}, {})
+edit = {"old_text": "a", "new_text": "bb", "replace_all": sys.argv[3] == "all"}
+edits = [edit] if sys.argv[4] == "alone" else [edit, {"old_text": "end", "new_text": "END"}]
+async def main():
+    async for piece in tools.find("edit").run({"path": "f", "edits": edits}, place):
+        print(piece.content)
+try:
+    asyncio.run(main())
+except tools.ToolError as e:
+    print(e)
+print(time.monotonic() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, sep="\\n")
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "company", "said"),
+    [
+        ("all", "alone", "Applied 1 edit in 30,000,000 places to f"),
+        ("all", "with another", "edit 1: old_text occurs too often for one call in f; make it the only edit of a call"),
+        ("once", "alone", "old_text occurs more than 1,000 times in f (lines 1, 1, 1, 1, 1, ...)"),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "darwin", reason="its size of a process is in bytes")
+def test_a_text_that_stands_everywhere_costs_little_time_and_memory(workspace, f, how, company, said):
+    f.write_bytes(b"a" * 30_000_000 + b"end\n")
+    command = [sys.executable, "-c", PEAK, str(Path(__file__).parents[2]), str(workspace.root), how, company]
+    content, *_, seconds, kilobytes = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )[:-1]
+    assert content.startswith(said)
+    assert float(seconds) < 5
+    assert int(kilobytes) < 400_000
+    assert f.stat().st_size == (60_000_004 if said.startswith("Applied") else 30_000_004)
+
+
+def test_a_replacement_never_makes_a_file_that_could_not_be_edited_again(workspace, f):
+    f.write_bytes(b"a" * 90_000 + b"\r\nend\r\n")
+    every = {"old_text": "a", "new_text": "b\n" * 5_000, "replace_all": True}
+    for edits in ([every], [every, {"old_text": "end", "new_text": "END"}]):
+        with pytest.raises(ToolError, match=r"^f would become too large \([\d,]+ bytes\)\nNothing was changed.$"):
+            workspace("edit", path="f", edits=edits)
+    assert f.stat().st_size == 90_007
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "after"),
+    [
+        ("aaa b aa", "aa", "x", "xa b x"),
+        ("a\r\nb\r\na\r\n", "a", "c\nd", "c\r\nd\r\nb\r\nc\r\nd\r\n"),
+        ("a\r\nb\r\na\r\nb", "a\nb", "c\nd", "c\r\nd\r\nc\r\nd"),
+        ("a\r\nb\na\nb\n", "a\nb", "c\nd", "a\r\nb\nc\nd\n"),
+        ("a\r\nb\r\na\r\nb", "a\r\nb", "c\nd", "c\r\nd\r\nc\r\nd"),
+    ],
+)
+def test_replace_all_means_the_same_alone_and_with_another_edit(workspace, f, text, old, new, after):
+    for others, tail in (([], ""), ([{"old_text": "END", "new_text": "end"}], "END")):
+        f.write_bytes((text + tail).encode())
+        workspace("edit", path="f", edits=[{"old_text": old, "new_text": new, "replace_all": True}, *others])
+        assert f.read_bytes() == (after + tail.lower()).encode()
+
+
+def test_many_faults_are_told_in_a_few_lines_and_quickly(workspace, f):
+    f.write_bytes(b"ab " * 60 + b"\n" + bytes(random.Random(1).choices(b"ab \n", (49, 49, 49, 1), k=500_000)))
+    edits = [{"old_text": "abba " * 30 + f"#{n}", "new_text": "x"} for n in range(500)]
+    begun = time.monotonic()
+    with pytest.raises(ToolError) as failed:
+        workspace("edit", path="f", edits=edits)
+    assert time.monotonic() - begun < 15
+    assert str(failed.value).endswith("\n490 more like these\nNothing was changed.")
+    assert len(str(failed.value)) < 10_000
 
 
 def test_an_edit_without_a_list_and_with_the_names_of_others_is_taken(workspace, f):

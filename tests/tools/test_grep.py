@@ -192,6 +192,39 @@ def test_nothing_outside_is_found_through_links(tree):  # G-01
     assert "secret" not in tree("grep", query="main")
 
 
+@pytest.mark.parametrize(
+    ("denied", "found", "note"),
+    [
+        ("*/secrets*", ["plain", "s[1]"], "2 denied by a rule"),
+        ("*/secrets/*", ["plain", "s[1]", "secrets.txt"], "2 denied by a rule"),
+        ("{root}/s[1]", ["plain", "secrets.txt", "secrets/a", "secrets/deep/b"], "1 denied by a rule"),
+        ("{root}/s[[]1]", ["plain", "secrets.txt", "secrets/a", "secrets/deep/b"], "1 denied by a rule"),
+        ("{root}/*", [], "4 denied by a rule"),
+        ("{root}", [], ".: denied by a rule"),
+        ("*/SECRETS*", ["plain", "s[1]", "secrets.txt", "secrets/a", "secrets/deep/b"], ""),
+    ],
+)
+def test_what_a_rule_denies_is_not_searched_below_a_directory_either(workspace, denied, found, note):
+    for name in ("plain", "s[1]", "secrets.txt", "secrets/a", "secrets/deep/b"):
+        path = workspace.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("needle\n")
+    workspace.denied = ("*/nothing", denied.format(root=workspace.root))
+    content = workspace("grep", query="needle")
+    assert re.findall(r"^(.*):1:needle$", content, re.MULTILINE) == found
+    assert note in content
+    if found:
+        assert ("denied" in content) == bool(note)
+
+
+def test_what_a_rule_denies_is_not_searched_when_it_is_named(workspace):
+    (workspace.root / "secrets").write_text("needle\n")
+    (workspace.root / "plain").write_text("needle\n")
+    workspace.denied = ("*/secrets*",)
+    content = workspace("grep", query="needle", paths=["plain", "secrets"])
+    assert content == "plain:1:needle\n[1 match in 1 file; secrets: denied by a rule]"
+
+
 def test_names_that_are_not_utf_8_are_shown_and_searched(workspace):
     (workspace.root / os.fsdecode(b"caf\xe9.txt")).write_text("hit\n")
     (workspace.root / os.fsdecode(b"d\xe9")).mkdir()

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import os
 import threading
+import time
 
 import pytest
 
@@ -56,6 +57,39 @@ def test_absolute_paths_and_the_home_directory_are_resolved(linked):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        *("d", "d/..", "d/x", "n.md", "in.md", "in.md/x", "sub/../d/../W", "nope/../sub", "nope/d", "..", "../..", "/"),
+        *("//x", "/..", "/../etc", "./a//b/", "chain", "chain/../x", "up", "up/sub/real.md", "/proc/self", "sub/."),
+    ],
+)
+def test_a_path_is_resolved_as_the_system_does(linked, text):
+    (linked.root / "chain").symlink_to("up/d")
+    (linked.root / "up").symlink_to("sub/..")
+    assert reach(text, linked.place).path == os.path.realpath(linked.root / text).replace("//", "/")
+
+
+@pytest.mark.parametrize("target", ["l{}", "./l{}/../l{}", "x/" * 500 + "../" * 500 + "l{}"])
+def test_a_path_of_too_many_links_is_refused_at_once(workspace, target):
+    for number in range(1_500):
+        (workspace.root / f"l{number}").symlink_to(target.replace("{}", str(number + 1)))
+    begun = time.monotonic()
+    with pytest.raises(ToolError, match=r"^the path l0 leads through more than 40 links$"):
+        reach("l0", workspace.place)
+    assert time.monotonic() - begun < 1
+
+
+def test_a_path_that_links_make_too_long_is_refused(workspace):
+    folder = workspace.root
+    for _ in range(3):
+        (folder / "l").symlink_to("d/" * 100 + "l")
+        folder = folder.joinpath(*["d"] * 100)
+        folder.mkdir(parents=True)
+    with pytest.raises(ToolError, match=r"^the path l\.\.\. is too deep: 3\d\d levels of 256$"):
+        reach("l", workspace.place)
+
+
+@pytest.mark.parametrize(
     ("text", "guarded"),
     [
         *(
@@ -67,7 +101,12 @@ def test_absolute_paths_and_the_home_directory_are_resolved(linked):
             for name in (".envrc", "sub/.envrc", ".mcp.json", ".vscode/tasks.json", ".idea/runConfigurations/a")
         ),
         *((name, True) for name in ("x/../.git/config", "hooks/x", "sub/../.Envrc")),
+        *((name, True) for name in ("a.code-workspace", "a.sublime-project", ".dir-locals.el", ".exrc", ".nvim.lua")),
+        *((name, True) for name in (".nvimrc", ".VIMRC", ".claude/settings.json", "a/.cursor/mcp.json", ".fleet/x")),
+        *((name, True) for name in (".run/a.run.xml", ".theia/tasks.json", ".pre-commit-config.yaml", ".bashrc")),
+        *((name, True) for name in (".github/workflows", ".github/workflows/ci.yml", "a/.GitHub/workflows/ci.yml")),
         *((name, False) for name in (".github/x", ".gitignore", "git/x", "envrc", ".envrc.example", "cass/x")),
+        *((name, False) for name in ("code-workspace", "workflows/ci.yml", "a.sublime-project.md", "xexrc", "a.run")),
     ],
 )
 def test_files_that_other_programs_run_are_guarded_by_any_spelling_and_link(workspace, text, guarded):
@@ -85,6 +124,17 @@ def test_the_home_of_cass_is_private_but_for_reading_its_docs(workspace):
     assert not reach("way/docs/a.md", place).private
     assert reach("way/docs/a.md", place, write=True).private
     assert not reach("../home-like/x", place).private
+
+
+def test_the_default_home_is_private_as_well_where_another_is_used(workspace, monkeypatch):
+    monkeypatch.setenv("HOME", str(workspace.beside))
+    (workspace.beside / ".cass").mkdir()
+    (workspace.beside / ".cass" / "providers.json").write_text("needle\n")
+    (workspace.root / "way").symlink_to(workspace.beside / ".cass")
+    for name in ("~/.cass", "~/.cass/providers.json", "way/providers.json", "../OUT/.cass/x"):
+        assert reach(name, workspace.place).private, name
+    assert not reach("~/.cassette", workspace.place).private
+    assert "providers.json" not in workspace("grep", query="needle", paths=[".."])
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self"), reason="no /proc here")

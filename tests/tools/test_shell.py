@@ -6,8 +6,10 @@ import re
 import signal
 import stat
 import subprocess
+import sys
 import time
 from contextlib import aclosing
+from pathlib import Path
 
 import pytest
 
@@ -224,6 +226,23 @@ def test_a_flood_is_cut_in_the_middle_and_kept_in_a_private_file(workspace):  # 
     assert workspace.live == whole
 
 
+def test_a_file_that_was_promised_stays_when_the_id_of_its_call_comes_again(workspace):
+    contents = [run(workspace, f"seq {start} 300000").content for start in (1, 2, 3)]
+    for content, start, name in zip(contents, (1, 2, 3), ("call-1", "call-1-2", "call-1-3"), strict=True):
+        kept = workspace.place.out / name
+        assert f"all of it is kept in {kept}, for the person]" in content
+        assert kept.read_text() == "".join(f"{n}\n" for n in range(start, 300_001))
+
+
+def test_a_link_that_waits_for_the_output_is_not_followed(workspace):
+    victim = workspace.beside / "victim"
+    victim.write_text("untouched")
+    workspace.place.out.mkdir(parents=True)
+    (workspace.place.out / "call-1").symlink_to(victim)
+    assert "call-1-2, for the person" in run(workspace, "seq 1 300000").content
+    assert victim.read_text() == "untouched"
+
+
 def test_short_output_makes_no_file(workspace):
     run(workspace, "seq 1 1000")
     assert not workspace.place.out.exists()
@@ -303,3 +322,62 @@ def test_a_command_is_told_to_end_before_it_is_killed(workspace):
         workspace, f"trap 'echo {signal.SIGTERM.value} > told; exit' TERM; while :; do sleep 0.01; done", timeout_ms=200
     )
     assert (workspace.root / "told").read_text() == "15\n"
+
+
+RUN_IT = """
+import asyncio, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from cass import tools
+from cass.tools.paths import Place
+root = Path(sys.argv[2])
+place = Place(root, root / "home", root / "out", "call", "chat", {}, {"PATH": sys.argv[3]})
+async def main():
+    async for piece in tools.find("shell").run({"command": sys.argv[4]}, place):
+        print(getattr(piece, "content", piece), flush=True)
+    sys.stdin.read()
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+def worker(workspace):
+    """A process that runs a command, and then waits for the end of its input."""
+    started = []
+
+    def start(command: str) -> subprocess.Popen[bytes]:
+        package = str(Path(__file__).parents[2])
+        arguments = [sys.executable, "-c", RUN_IT, package, str(workspace.root), os.environ["PATH"], command]
+        started.append(subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["echo $$ > pid; sleep 60; true", "(trap '' TERM; echo $BASHPID > pid; while :; do sleep 0.1; done); true"],
+)
+def test_a_command_ends_when_its_worker_is_killed(workspace, worker, command):
+    running = worker(command)
+    pid = pid_in(workspace.root / "pid")
+    assert is_alive(pid)
+    running.kill()
+    until(lambda: not is_alive(pid))
+
+
+def test_what_a_command_left_in_the_background_outlives_a_killed_worker(workspace, worker):
+    running = worker("sleep 60 >/dev/null & echo $! > pid")
+    pid = pid_in(workspace.root / "pid")
+    try:
+        assert (running.stdout.readline(), running.stdout.readline()) == (b"\n", REMARK.encode() + b"\n")
+        left = subprocess.run(["pgrep", "-P", str(running.pid)], capture_output=True, text=True).stdout
+        assert left == ""  # nothing waits for its end
+        running.kill()
+        running.wait()
+        assert is_alive(pid)
+    finally:
+        subprocess.run(["kill", "-9", str(pid)], stderr=subprocess.DEVNULL)

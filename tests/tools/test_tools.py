@@ -2,11 +2,25 @@
 
 import json
 import os
+import time
 
 import pytest
 
 from cass import tools
 from cass.errors import ToolError
+
+
+def nested(depth: int) -> list[object]:
+    """A list in a list in a list: what a parser still takes, and `str` no longer does."""
+    found: list[object] = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+DEEP = nested(20_000)
+DIGITS = "9" * 5_000
+"""More than `int` takes."""
 
 
 def test_the_tools_stand_in_a_fixed_order():
@@ -54,6 +68,22 @@ def test_all_schemas_together_stay_lean():
         ("shell", {"command": " "}, "must be a command"),
         ("shell", {"command": "ls", "cwd": "/"}, 'takes command, timeout_ms; not "cwd"'),
         ("shell", {"command": "ls", "timeout_ms": "soon"}, '"timeout_ms" must be an integer'),
+        ("shell", {"command": "ls", "timeout_ms": DEEP}, '"timeout_ms" must be an integer, not a list'),
+        ("shell", {"command": "ls", "timeout_ms": float("inf")}, "must be an integer, not a number (inf)"),
+        ("grep", {"query": "x", "max_matches": "+-5"}, '"max_matches" must be an integer, not a string (+-5)'),
+        ("grep", {"query": "x", "max_matches": DIGITS}, '"max_matches" must be an integer'),
+        ("grep", {"query": "x", "regex": DEEP}, '"regex" must be true or false, not a list'),
+        ("grep", {"query": "x", "paths": DEEP}, '"paths" must be a path'),
+        ("grep", {"query": "x", "paths": ["a"] * 1_001}, '"paths" holds 1,001 items; at most 1,000 go into one call'),
+        ("ls", {"path": DEEP}, '"path" must be a string, not a list'),
+        ("ls", {"path": '"a\\000b"'}, '"path" must be a path, without a NUL'),
+        ("ls", {"x" * 100: 1}, f'takes path; not "{"x" * 40}"'),
+        ("read", {"files": ['"a\\000b"']}, '"path" must be a path, without a NUL'),
+        ("read", {"files": [{"path": "a", "lines": f"{DIGITS}-"}]}, '"lines" must be like "35-60"'),
+        ("read", {"files": [{"path": "a", "lines": DEEP}]}, '"lines" must be like "35-60"'),
+        ("read", {"files": [{"path": "a", "lines": [1, DEEP]}]}, '"lines" must be like "35-60"'),
+        ("read", {"files": [{"path": "a", "lines": " " * 100_000 + "x"}]}, '"lines" must be like "35-60"'),
+        ("edit", {"path": "a", "edits": "[" * 100_000}, '"edits" must be a list'),
     ],
 )
 def test_wrong_arguments_are_explained_before_anything_runs(workspace, tool, arguments, message):
@@ -62,6 +92,16 @@ def test_wrong_arguments_are_explained_before_anything_runs(workspace, tool, arg
     assert message in str(failed.value)
     assert str(failed.value).startswith(tool.split()[0])
     assert os.listdir(workspace.root) == []
+
+
+@pytest.mark.parametrize("path", ["a/" * 500_000 + "b", "a" * 5_000, "a/" * 300 + "b", "[" * 100_000])
+@pytest.mark.parametrize("tool", ["ls", "read", "grep", "write", "edit"])
+def test_a_path_that_no_system_takes_is_refused_at_once_by_every_tool(workspace, tool, path):
+    more = {"grep": {"query": "x"}, "write": {"content": ""}, "edit": {"old_text": "a", "new_text": "b"}}.get(tool, {})
+    begun = time.monotonic()
+    with pytest.raises(ToolError, match=r"^the path .* is too (long: [\d,]+ bytes|deep: [\d,]+ levels) of"):
+        workspace.reaches(tool, **{"files" if tool == "read" else "path": path}, **more)
+    assert time.monotonic() - begun < 1
 
 
 @pytest.mark.parametrize(

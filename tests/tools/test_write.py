@@ -1,5 +1,6 @@
 """write leaves the old file or the new one, as it was but for its content."""
 
+import contextlib
 import errno
 import os
 import re
@@ -50,12 +51,28 @@ def test_a_new_file_has_what_the_umask_leaves(workspace, umask, mode):
     assert stat.S_IMODE((workspace.root / "f").stat().st_mode) == mode
 
 
-@pytest.mark.parametrize("mode", [0o755, 0o600, 0o640, 0o4755])
+@pytest.mark.parametrize("mode", [0o755, 0o600, 0o640, 0o1644])
 def test_the_mode_of_a_file_stays(workspace, mode):  # B-03
     (workspace.root / "f").write_text("old")
     (workspace.root / "f").chmod(mode)
     workspace("write", path="f", content="new")
     assert stat.S_IMODE((workspace.root / "f").stat().st_mode) == mode
+
+
+@pytest.mark.parametrize("tool", ["write", "edit"])
+def test_new_content_never_runs_with_the_rights_of_another(workspace, tool):
+    """As write(2) of a person: set-uid, set-gid and capabilities do not outlive the content they were given for."""
+    path = workspace.root / "f"
+    path.write_text("old")
+    with contextlib.suppress(OSError, AttributeError):  # not on every system, nor for everybody
+        os.setxattr(path, "security.capability", bytes.fromhex("0100000200040000000000000000000000000000"))
+    path.chmod(0o6755)
+    more = {"content": "new"} if tool == "write" else {"old_text": "old", "new_text": "new"}
+    workspace(tool, path="f", **more)
+    assert path.read_text() == "new"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o755
+    if hasattr(os, "listxattr"):
+        assert "security.capability" not in os.listxattr(path)
 
 
 def test_through_a_link_its_target_is_written_and_the_link_stays(workspace):  # B-03

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""What drawing costs: benchmarks/drawing.py [-n RUNS] [NAME ...]
+
+`delta`: from a worker's write of a delta to its text on a terminal, at 100 a second. `idle`: CPU of a viewer to which
+nothing happens. `open`: from exec to the last message on the screen, of a 100 MB chat beside an empty one. The viewer
+runs on a terminal of its own, beside a worker as far as a viewer can see. Standard library only; Linux.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import statistics
+import struct
+import subprocess
+import tempfile
+import termios
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from run import BIN, cpu_of, environment, fill
+
+CHAT = "2026-06-20-120000-0000"
+AT = "2026-06-20T12:00:00.000Z"
+DELTAS = 500
+STEP_S = 0.01
+IDLE_S = 30.0
+BIG = 100 << 20
+
+
+class Screen:
+    """A viewer on a terminal."""
+
+    def __init__(self, home: Path) -> None:
+        self._environ = environment(home)
+        command = [str(BIN / "cass-view"), CHAT]
+        self.started = time.perf_counter()
+        self.pid, self._terminal = pty.fork()
+        if self.pid == 0:
+            os.execve(command[0], command, self._environ)
+        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+
+    def until(self, sign: bytes) -> float:
+        """The time when `sign` stood there."""
+        seen = b""
+        while sign not in seen:
+            if not select.select([self._terminal], [], [], 20)[0]:
+                raise SystemExit(f"nothing like {sign!r} in {seen[-2000:]!r}")
+            seen = seen[-100_000:] + os.read(self._terminal, 65536)
+        return time.perf_counter()
+
+    def drain(self, wait_s: float) -> None:
+        """Read what comes until nothing does for so long."""
+        while select.select([self._terminal], [], [], wait_s)[0]:
+            os.read(self._terminal, 65536)
+
+    def cpu(self) -> float:
+        return cpu_of(self._environ["CASS_HOME"])
+
+    def close(self) -> None:
+        os.kill(self.pid, signal.SIGTERM)
+        with contextlib.suppress(OSError):  # EIO: the viewer has closed the terminal
+            while os.read(self._terminal, 65536):
+                pass
+        os.waitpid(self.pid, 0)
+        os.close(self._terminal)
+
+
+@contextlib.contextmanager
+def home_with(size: int = 0) -> Iterator[Path]:
+    """A home with one chat of about `size` bytes."""
+    with tempfile.TemporaryDirectory(prefix="cass-bench-") as place:
+        home = Path(place)
+        fill(home, 1)
+        turn = [
+            {"type": "message", "role": "user", "id": "u{}", "content": "question {} " * 20, "created_at": AT},
+            {"type": "message", "role": "assistant", "id": "a{}", "content": "**answer** {}\n\n- one\n- two\n" * 20},
+        ]
+        text = "".join(json.dumps({"created_at": AT, "tool_calls": []} | record) + "\n" for record in turn)
+        with open(home / ".cass" / "conversations" / f"{CHAT}.jsonl", "a") as chat:
+            for number in range(size // len(text)):
+                chat.write(text.replace("{}", str(number)))
+            chat.write(json.dumps(turn[0] | {"id": "last", "content": "the last message"}) + "\n")
+        yield home
+
+
+@contextlib.contextmanager
+def worker(home: Path) -> Iterator[Callable[[dict[str, object]], None]]:
+    """Hold a chat's lock; what is called with a record writes it into the live file, in one write as a worker does."""
+    run = home / ".cass" / "run" / CHAT
+    run.mkdir(parents=True, mode=0o700)
+    with open(run / "lock", "w") as lock, open(run / "live.jsonl", "wb", buffering=0) as live:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+        def write(record: dict[str, object]) -> None:
+            live.write(json.dumps(record).encode() + b"\n")
+
+        write(
+            {
+                "type": "status",
+                "state": "thinking",
+                "mode": "read-only",
+                "provider": "p",
+                "model": "m",
+                "created_at": AT,
+            }
+        )
+        yield write
+
+
+def delta(runs: int) -> str:
+    """Milliseconds from write to screen."""
+    took: list[float] = []
+    for _ in range(runs):
+        with home_with() as home, worker(home) as write:
+            screen = Screen(home)
+            screen.until(b"thinking")
+            screen.drain(1)
+            next_at = time.perf_counter()
+            for number in range(DELTAS):
+                screen.drain(max(next_at - time.perf_counter(), 0))
+                next_at += STEP_S
+                written = time.perf_counter()
+                write({"type": "delta", "of": "a", "text": f"w{number}. " if number % 20 else f"w{number}.\n\n"})
+                took.append((screen.until(f"w{number}.".encode()) - written) * 1e3)
+            screen.close()
+    took.sort()
+    return f"p50 {took[len(took) // 2]:.1f} ms, p95 {took[len(took) * 95 // 100]:.1f} ms, most {took[-1]:.1f} ms"
+
+
+def idle(runs: int) -> str:
+    """Percent of one CPU, from half a minute after the last thing happened."""
+    shares: list[float] = []
+    for _ in range(max(runs // 3, 1)):
+        with home_with() as home:
+            screen = Screen(home)
+            screen.until(b"the last message")
+            screen.drain(IDLE_S + 5)
+            began, cpu = time.perf_counter(), screen.cpu()
+            screen.drain(IDLE_S)
+            shares.append((screen.cpu() - cpu) / (time.perf_counter() - began) * 100)
+            screen.close()
+    return f"{min(shares):.2f}% of a CPU"
+
+
+def first_paint(runs: int) -> str:
+    """Milliseconds from exec to the last message on the screen."""
+    took: dict[int, list[float]] = {0: [], BIG: []}
+    with home_with(0) as empty, home_with(BIG) as big:
+        for _ in range(runs + 1):
+            for size, home in ((0, empty), (BIG, big)):
+                screen = Screen(home)
+                took[size].append((screen.until(b"the last message") - screen.started) * 1e3)
+                screen.close()
+    least, most = (min(took[size][1:]) for size in (0, BIG))  # the first one fills the caches
+    middles = [statistics.median(took[size][1:]) for size in (0, BIG)]
+    more = middles[1] - middles[0]
+    return f"empty {least:.0f} ms, 100 MB {most:.0f} ms; medians {middles[0]:.0f} and {middles[1]:.0f}: {more:+.0f} ms"
+
+
+ROWS = {
+    "delta": (delta, "p95 under 10 ms"),
+    "idle": (idle, "under 0.5%"),
+    "open": (first_paint, "under 150 ms more"),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("-n", "--runs", type=int, default=5)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"what to measure: {', '.join(ROWS)}; default all")
+    given = parser.parse_args()
+    if unknown := set(given.names) - set(ROWS):
+        parser.error(f"no such benchmark: {', '.join(unknown)}")
+    subprocess.run(
+        [BIN / "cass", "--version"], check=True, stdout=subprocess.DEVNULL
+    )  # makes .venv where it is missing
+    for name in given.names or ROWS:
+        measure, reach = ROWS[name]
+        print(f"{name:8}{measure(given.runs):70}  reach: {reach}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
