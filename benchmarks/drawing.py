@@ -31,6 +31,11 @@ DELTAS = 500
 STEP_S = 0.01
 IDLE_S = 30.0
 BIG = 100 << 20
+ANSWER = (
+    "Answer {} begins with a **paragraph** of some length, which has `code` in it and goes on for a few lines, as "
+    "answers do, before it comes to the point that it wants to make.\n\n- a first remark, of a line\n- a second one\n\n"
+    "```python\ndef answer(question):\n    return len(question)\n```\n\nAnd it ends.\n"
+)
 
 
 class Screen:
@@ -55,9 +60,11 @@ class Screen:
         return time.perf_counter()
 
     def drain(self, wait_s: float) -> None:
-        """Read what comes until nothing does for so long."""
-        while select.select([self._terminal], [], [], wait_s)[0]:
-            os.read(self._terminal, 65536)
+        """Read for so long what comes."""
+        end = time.perf_counter() + wait_s
+        while (left := end - time.perf_counter()) > 0:
+            if select.select([self._terminal], [], [], left)[0]:
+                os.read(self._terminal, 65536)
 
     def cpu(self) -> float:
         return cpu_of(self._environ["CASS_HOME"])
@@ -79,7 +86,7 @@ def home_with(size: int = 0) -> Iterator[Path]:
         fill(home, 1)
         turn = [
             {"type": "message", "role": "user", "id": "u{}", "content": "question {} " * 20, "created_at": AT},
-            {"type": "message", "role": "assistant", "id": "a{}", "content": "**answer** {}\n\n- one\n- two\n" * 20},
+            {"type": "message", "role": "assistant", "id": "a{}", "content": ANSWER},
         ]
         text = "".join(json.dumps({"created_at": AT, "tool_calls": []} | record) + "\n" for record in turn)
         with open(home / ".cass" / "conversations" / f"{CHAT}.jsonl", "a") as chat:

@@ -35,7 +35,8 @@ REACH_MS = 20
 KEY_EVERY_S = 0.11
 """Not a multiple of any interval in the program: keys then come at all moments of it."""
 LINES, LINES_A_SECOND = 20_000, 1_000
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
+FIRST_LETTER = 0x400
+"""Cyrillic: neither in what is shown nor in what controls a terminal."""
 
 
 class Terminal:
@@ -58,26 +59,24 @@ class Terminal:
             seen += os.read(self.fd, 65536)
         return seen
 
-    def drain(self, for_s: float) -> None:
+    def drain(self, for_s: float) -> bytes:
+        """All that comes meanwhile."""
+        seen = b""
         deadline = time.perf_counter() + for_s
         while (left := deadline - time.perf_counter()) > 0:
             if select.select([self.fd], [], [], left)[0]:
-                os.read(self.fd, 65536)
+                seen += os.read(self.fd, 65536)
+        return seen
 
-    def echo(self, keys: int, sign: str) -> list[float]:
-        """Milliseconds from each key until its character is drawn. `sign` stands in front of it on the terminal.
-
-        A prompt that is drawn as differences writes the one character; one that is drawn anew writes all of the draft.
-        """
+    def echo(self, keys: int) -> list[float]:
+        """Milliseconds from each key until its character is drawn: one that comes nowhere else, and never again."""
         found = []
-        typed = ""
         for number in range(keys):
             self.drain(KEY_EVERY_S)
-            letter = LETTERS[number % len(LETTERS)].upper()
-            typed += letter
+            letter = chr(FIRST_LETTER + number).encode()
             began = time.perf_counter()
-            os.write(self.fd, letter.encode())
-            self.until(letter.encode())
+            os.write(self.fd, letter)
+            self.until(letter)
             found.append((time.perf_counter() - began) * 1e3)
         return found
 
@@ -93,7 +92,7 @@ class Terminal:
 
 @contextlib.contextmanager
 def home() -> Iterator[dict[str, str]]:
-    """An environment with a home of its own, whose provider streams lines in lower case for as long as keys come."""
+    """An environment with a home of its own, whose provider streams lines for as long as keys come."""
     with tempfile.TemporaryDirectory(prefix="cass-bench-", ignore_cleanup_errors=True) as place:
         directory = Path(place) / ".cass"
         directory.mkdir(mode=0o700)
@@ -128,8 +127,9 @@ def typed_at(command: list[str], environ: dict[str, str], keys: int, say: str = 
     if say:
         os.write(terminal.fd, say.encode())
         terminal.until(b"is a line")
-        terminal.drain(1)
-    found = terminal.echo(keys, "")
+        lines = terminal.drain(2).count(b"is a line") / 2
+        print(f"streaming {lines:.0f} lines a second")
+    found = terminal.echo(keys)
     terminal.close()
     return prompt, found
 

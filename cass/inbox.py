@@ -31,7 +31,7 @@ BACK = ".back-"
 LARGEST = 64 << 20
 """Bytes of an item; what is larger was put there by no sender of ours."""
 LONGEST_NAME = 128
-RING = 1 << 16
+RING = 1 << 12
 """Bytes that are read from the bell at once: a writer that never stops must not keep everything else waiting."""
 ABANDONED_AFTER_S = 3600
 """A sender that has not renamed its file for so long is dead."""

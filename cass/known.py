@@ -116,7 +116,7 @@ def is_url(text: str) -> bool:
         return False
 
 
-_SECRET = re.compile("key|token|secret|pass|auth|sig|code|cred", re.IGNORECASE)
+_SECRET = "(?i)key|token|secret|pass|auth|sig|code|cred"
 
 
 def is_base_url(text: str) -> bool:
@@ -125,7 +125,7 @@ def is_base_url(text: str) -> bool:
         return False
     parts = urlsplit(text.strip())
     query = [part.partition("=") for part in parts.query.split("&") if part]
-    return "@" not in parts.netloc and not any(_SECRET.search(name) or not value for name, _, value in query)
+    return "@" not in parts.netloc and not any(re.search(_SECRET, name) or not value for name, _, value in query)
 
 
 def is_local(url: str) -> bool:

@@ -90,6 +90,17 @@ def statuses(found: Sequence[Files], look: Look, *, as_json: bool, named: bool) 
     return "\n".join(_lines(files, look) for files in shown)
 
 
+def tmux(found: Sequence[Files], look: Look) -> str:
+    """What chats with a worker do, for a status line of tmux: ``a8f3 thinking · 07c1 asks``; "" where none runs."""
+    words = []
+    for files in found:
+        if presence.is_running(files):
+            state = describe(files, look)["state"]
+            shown = "#[reverse] asks #[default]" if state == "awaiting-approval" else state
+            words.append(f"{files.chat_id.rpartition('-')[2]} {shown}")
+    return " · ".join(words)
+
+
 def describe(files: Files, look: Look) -> dict[str, Any]:
     """One chat of ``cass status --json``; `state` is ``stopped`` where no worker runs."""
     summary = catalogue.summary(files)

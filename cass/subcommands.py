@@ -52,8 +52,12 @@ def print_chats(cwd: Path, *, everything: bool, as_json: bool) -> None:
 @_subcommand("status")
 @click.argument("chat", metavar="[CHAT]", required=False)
 @_JSON
-def _status(chat: str | None, as_json: bool) -> None:
+@click.option("--tmux", "for_tmux", is_flag=True, help="Short, for #(cass status --tmux) in tmux's status line.")
+def _status(chat: str | None, as_json: bool, for_tmux: bool) -> None:
     found = [find(chat)] if chat else listing.every(Home.find())
+    if for_tmux:
+        click.echo(listing.tmux(found, _look))
+        return
     out(listing.statuses(found, _look, as_json=as_json, named=bool(chat)))
 
 
