@@ -30,6 +30,7 @@ AT = "2026-06-20T12:00:00.000Z"
 DELTAS = 500
 STEP_S = 0.01
 IDLE_S = 30.0
+PATIENCE_S = 20.0
 BIG = 100 << 20
 ANSWER = (
     "Answer {} begins with a **paragraph** of some length, which has `code` in it and goes on for a few lines, as "
@@ -52,9 +53,9 @@ class Screen:
 
     def until(self, sign: bytes) -> float:
         """The time when `sign` stood there."""
-        seen = b""
+        seen, end = b"", time.perf_counter() + PATIENCE_S
         while sign not in seen:
-            if not select.select([self._terminal], [], [], 20)[0]:
+            if not select.select([self._terminal], [], [], PATIENCE_S)[0] or time.perf_counter() > end:
                 raise SystemExit(f"nothing like {sign!r} in {seen[-2000:]!r}")
             seen = seen[-100_000:] + os.read(self._terminal, 65536)
         return time.perf_counter()
@@ -133,7 +134,7 @@ def delta(runs: int) -> str:
                 screen.drain(max(next_at - time.perf_counter(), 0))
                 next_at += STEP_S
                 written = time.perf_counter()
-                write({"type": "delta", "of": "a", "text": f"w{number}. " if number % 20 else f"w{number}.\n\n"})
+                write({"type": "delta", "of": "b", "text": f"w{number}. " if number % 20 else f"w{number}.\n\n"})
                 took.append((screen.until(f"w{number}.".encode()) - written) * 1e3)
             screen.close()
     took.sort()

@@ -31,6 +31,8 @@ BACK = ".back-"
 LARGEST = 64 << 20
 """Bytes of an item; what is larger was put there by no sender of ours."""
 LONGEST_NAME = 128
+FLOOD = 1000
+"""Lines after which a writer that does not stop is no longer heard to its end."""
 RING = 1 << 12
 """Bytes that are read from the bell at once: a writer that never stops must not keep everything else waiting."""
 ABANDONED_AFTER_S = 3600
@@ -287,7 +289,7 @@ class Bell:
         os.close(self._keep)
         lines = self.lines()
         deadline = time.monotonic() + UNFINISHED_LINE_S
-        while self._is_held() and time.monotonic() < deadline:
+        while self._is_held() and time.monotonic() < deadline and len(lines) < FLOOD:
             select.select([self.fd], [], [], 0.05)
             lines += self.lines()
         self._since = 0.0

@@ -55,9 +55,10 @@ def answer(asked: scripted.Asked) -> scripted.Answer:
     return shell("sleep 0.3") if last["content"].endswith("run") and last["role"] == "user" else scripted.says("ok")
 
 
-@pytest.mark.parametrize(
-    "what", ["fifo", "taken fifo", "directory", "link", "huge", "long name", "odd name", "not utf-8"]
-)
+LITTER = ["fifo", "taken fifo", "directory", "link", "huge", "long name", "odd name", "not utf-8"]
+
+
+@pytest.mark.parametrize("what", LITTER)
 def test_whatever_lies_in_the_inbox_is_put_aside_and_the_chat_goes_on(what: str, files: Files) -> None:
     files.make()
     box = os.fsencode(files.inbox)
@@ -201,9 +202,10 @@ def test_a_tool_cannot_get_a_wider_mode_by_starting_a_worker_itself(files: Files
     assert '"content":"list ."' in result.content
 
 
-@pytest.mark.parametrize(
-    "line", [b"", b"{", b"[]", b"x" * 200_000, b'{"do":"approve","request_id":' + b"[" * 1000 + b"]" * 1000 + b"}"]
-)
+DEEP = b'{"do":"approve","request_id":' + b"[" * 1000 + b"]" * 1000 + b"}"
+
+
+@pytest.mark.parametrize("line", [b"", b"{", b"[]", b"x" * 200_000, DEEP], ids=lambda line: str(line[:8]))
 def test_what_comes_to_the_door_never_ends_the_worker(line: bytes, files: Files) -> None:
     presence.start(files).wait()
     before = os.getcwd()
