@@ -33,7 +33,7 @@ LARGEST = 64 << 20
 LONGEST_NAME = 128
 FLOOD = 1000
 """Lines after which a writer that does not stop is no longer heard to its end."""
-RING = 1 << 12
+RING = 1 << 10
 """Bytes that are read from the bell at once: a writer that never stops must not keep everything else waiting."""
 ABANDONED_AFTER_S = 3600
 """A sender that has not renamed its file for so long is dead."""

@@ -56,7 +56,7 @@ def print_chats(cwd: Path, *, everything: bool, as_json: bool) -> None:
 def _status(chat: str | None, as_json: bool, for_tmux: bool) -> None:
     found = [find(chat)] if chat else listing.every(Home.find())
     if for_tmux:
-        click.echo(listing.tmux(found, _look))
+        out(listing.tmux(found, _look))
         return
     out(listing.statuses(found, _look, as_json=as_json, named=bool(chat)))
 

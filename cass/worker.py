@@ -106,8 +106,11 @@ class Worker:
         self._active_at = time.monotonic()
 
     def _close_bell(self) -> None:
+        self._intake.hear(self._silence_bell())
+
+    def _silence_bell(self) -> list[str]:
         asyncio.get_running_loop().remove_reader(self._bell.fd)
-        self._intake.hear(self._bell.retire())
+        return self._bell.retire()
 
     async def _keep_found(self) -> None:
         """Make bell and door anew where somebody removed them, with the whole directory perhaps."""
@@ -124,10 +127,13 @@ class Worker:
 
     def _close(self) -> bool:
         """Close the bell, list once more; True when nothing came meanwhile, else everything is open again."""
-        # Who stops a worker leaves what waits; who sends after that wants one again.
+        # Who stops a worker leaves what waits, on the bell too; who sends after that wants one again.
         left = {item.name for item in inbox.waiting(self.files)} if self._stopped else set()
-        self._close_bell()
-        if self.end is not None or {item.name for item in inbox.waiting(self.files)} <= left:
+        lines = self._silence_bell()
+        arrived = {item.name for item in inbox.waiting(self.files)} - left
+        is_wanted = bool(arrived) or (bool(lines) and not self._stopped)
+        self._intake.hear(lines)
+        if self.end is not None or not is_wanted:
             return True
         self._stopped = False
         self._open_bell()

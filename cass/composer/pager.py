@@ -52,6 +52,8 @@ class Pager:
             self.top = max(len(self.lines) - 2 * self._rows, 0)
 
     def move(self, by: int) -> None:
+        if not self.lines:
+            return
         self.is_loaded = True
         self.top = min(max(self.top + by, 0), max(len(self.lines) - self._rows, 0))
 

@@ -16,7 +16,7 @@ from cass.viewer import attention, calls, render
 from cass.viewer.look import DIM, SHORT_CHARACTERS, WARN, Look, Marked, ansi
 from cass.viewer.reading import Growing, moment
 
-FIRST_PAINT = 16_000
+FIRST_PAINT = 12_000
 """Characters of a chat that are shown when it is opened: some screens, laid out in less time than one notices."""
 EARLIER = "earlier messages are not shown; cass-view --no-follow shows all"
 REST_LINES = 40

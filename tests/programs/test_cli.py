@@ -589,3 +589,25 @@ def test_e01_whatever_is_printed_on_a_terminal_does_not_control_it(
     said = program.said.decode()
     assert shows in said
     assert not set(HOSTILE) & set(said) - set("0;pwned]2J")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--base-url", "http://user:hunter2-secret@127.0.0.1:9/v1"],
+        ["--base-url", "http://127.0.0.1:9/v1?key=hunter2-secret"],
+        ["--base-url", "http://127.0.0.1:9/v1", "--api-key-env", "sk-live-hunter2-secret"],
+    ],
+    ids=["password", "query", "key for its variable"],
+)
+def test_a_secret_on_the_command_line_is_refused_and_not_repeated(home, workspace, files, arguments):
+    for done in (
+        run("cass", *arguments, "-m", "m", "-p", "hi"),
+        run("cass", "--resume", files.chat_id, *arguments, "-m", "m", "-p", "hi"),
+        run("cass-agent", files.chat_id, *arguments, "-m", "m"),
+    ):
+        assert done.returncode == 2
+        assert "hunter2" not in done.stdout + done.stderr
+        assert "key" in done.stderr
+    assert catalogue.ids(home) == [files.chat_id]
+    assert b"hunter2" not in b"".join(path.read_bytes() for path in home.root.rglob("*") if path.is_file())

@@ -1,6 +1,7 @@
-"""What a person who looks elsewhere learns: bell, title, tmux's status line; and how they come back: lists, the page."""
+"""What a person who looks elsewhere learns, by bell, title and tmux; and how they come back: lists, the page."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -67,9 +68,11 @@ def test_the_end_of_a_turn_rings_where_nobody_looks(home, workspace, notify, foc
         assert b"\x1b[?1004h" in terminal.said
         terminal.until(lambda: only(home).live.exists())
         before = len(terminal.said)
-        terminal.type("list .\r")
         if focus:
             terminal.type(focus)
+        terminal.type("list .")
+        time.sleep(0.1)
+        terminal.type("\r")
         terminal.until(lambda: facts(only(home), TurnEnd))
         terminal.until("notes.txt")
         time.sleep(0.3)
@@ -200,8 +203,8 @@ def test_resume_and_model_are_picked_inside_a_chat(tmp_path, home, workspace):
 
 
 def test_the_page_keeps_its_place_while_output_comes(tmp_path, home, workspace):
-    text = "\n\n".join(f"line {n:04d}" for n in range(1500))
-    script(home, {"text": text, "deltas": 1500, "delay_ms": 4})
+    text = "\n\n".join(f"line {n:04d}" for n in range(700))
+    script(home, {"text": text, "deltas": 700, "delay_ms": 8})
     tmux = tmux_with(tmp_path, "-P", "scripted", inside=False)
     try:
         tmux.until("idle")
@@ -209,9 +212,9 @@ def test_the_page_keeps_its_place_while_output_comes(tmp_path, home, workspace):
         tmux.press("Enter")
         tmux.until("line 0100")
         tmux.press("PPage")
-        tmux.until("Esc or End: back")
+        tmux.until(lambda: re.search(r"^lines \d+", tmux.screen(), re.MULTILINE))
         tmux.press("PPage")
-        time.sleep(0.3)
+        time.sleep(0.5)
         first = tmux.screen().splitlines()[:-1]
         length = tmux.screen().splitlines()[-1]
         tmux.until(lambda: tmux.screen().splitlines()[-1] != length)  # more has come
@@ -219,9 +222,9 @@ def test_the_page_keeps_its_place_while_output_comes(tmp_path, home, workspace):
         tmux.press("q")
         tmux.until("Shift-Tab mode")
         wait_for(lambda: facts(only(home), TurnEnd))
-        shown = tmux.until("line 1499", history=True)
+        shown = tmux.until("line 0699", history=True)
         found = [line for line in shown.splitlines() if line.startswith("line ")]
-        assert found == [f"line {n:04d}" for n in range(1500)]
+        assert found == [f"line {n:04d}" for n in range(700)]
     finally:
         tmux.close()
 

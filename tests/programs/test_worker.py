@@ -164,7 +164,8 @@ def test_another_model_holds_from_the_next_message_on_and_the_model_is_told(file
 @pytest.mark.parametrize("content", [b'{"type":"dance"}', b"not JSON", b'{"no":"type"}', b"\xff\xfe", b"[]", b""])
 def test_what_nobody_understands_is_put_aside_and_said(content: bytes, files: Files) -> None:
     presence.start(files).wait()
-    (files.inbox / f"{'0' * 16}-odd").write_bytes(content)
+    (files.inbox / ".odd").write_bytes(content)
+    (files.inbox / ".odd").rename(files.inbox / f"{'0' * 16}-odd")
     inbox.ring(files)
     wait_for(lambda: (files.inbox / f".bad-{'0' * 16}-odd").exists())
     assert any(".bad-" in notice.text for notice in wait_for(lambda: live(files, Notice)))
@@ -191,8 +192,9 @@ def test_an_idle_worker_ends_and_one_that_somebody_needs_does_not(files: Files) 
 
 def test_a_lost_ring_heals(files: Files) -> None:
     presence.start(files).wait()
-    name = files.inbox / f"{'f' * 16}-quiet"
-    name.write_bytes(b'{"type":"message","content":"list .","ask":false,"origin":{"by":"send"}}')
+    draft = files.inbox / ".quiet"
+    draft.write_bytes(b'{"type":"message","content":"list .","ask":false,"origin":{"by":"send"}}')
+    draft.rename(files.inbox / f"{'f' * 16}-quiet")
     wait_for(lambda: "quiet" in [id for end in facts(files, TurnEnd) if isinstance(end, TurnEnd) for id in end.answers])
 
 
