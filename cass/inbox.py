@@ -300,7 +300,7 @@ class Bell:
     def _is_held(self) -> bool:
         """Whether a writer still has the FIFO open; what can be read is kept for `lines`."""
         try:
-            chunk = os.read(self.fd, 65536)
+            chunk = os.read(self.fd, RING)
         except BlockingIOError:
             return True
         self._rest += chunk

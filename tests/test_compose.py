@@ -593,3 +593,95 @@ def test_backspace_takes_a_whole_paste_away(files, worker):
         assert desk.draft == "x"
 
     compose(files, play)
+
+
+def test_vi_keys_interrupt_from_normal_mode_only(files, worker):
+    files.home.config.write_text('{"editing": "vi"}')
+
+    async def play(desk):
+        worker.is_now("running")
+        await desk.until(lambda: desk.composer.seat.standing.is_busy)
+        await desk.types("one two", "\x1b")
+        await asyncio.sleep(0.15)
+        assert worker.takes() == []
+        await desk.types("0", "x", "i", "O", "\x1b")
+        await asyncio.sleep(0.15)
+        assert desk.draft == "One two"
+        assert worker.takes() == []
+        await desk.types("\x1b")
+        await desk.until(lambda: inbox.waiting(files))
+        assert [item["type"] for item in worker.takes()] == ["cancel"]
+        assert desk.draft == "One two"
+
+    compose(files, play)
+
+
+def test_vi_keys_still_send_and_answer(files, worker):
+    files.home.config.write_text('{"editing": "vi"}')
+    worker.decides()
+
+    async def play(desk):
+        await desk.types("hello", "\r")
+        assert [item["content"] for item in worker.takes()] == ["hello"]
+        worker.asks()
+        await quiet(desk)
+        await desk.types("y")
+        await desk.until(lambda: worker.asked)
+        assert desk.draft == ""
+
+    compose(files, play)
+
+
+def test_esc_twice_does_no_harm(files, worker):
+    async def play(desk):
+        await desk.types("a draft", "\x1b", "\x1b")
+        assert desk.draft == "a draft"
+        worker.is_now("thinking")
+        await desk.until(lambda: desk.composer.seat.standing.is_busy)
+        await desk.types("\x1b")
+        await desk.until(lambda: inbox.waiting(files))
+        worker.takes()
+        worker.is_now("idle")
+        await desk.until(lambda: not desk.composer.seat.standing.is_busy)
+        await desk.types("\x1b", "\r")
+        assert [item.get("content") for item in worker.takes()] == ["a draft"]
+
+    compose(files, play)
+
+
+def test_alt_t_goes_through_the_efforts(files, worker):
+    async def play(desk):
+        efforts = []
+        for _ in range(5):
+            await desk.types("\x1bt")
+            await desk.until(lambda: inbox.waiting(files))
+            efforts += [item["effort"] for item in worker.takes()]
+        assert efforts == ["low", "medium", "high", "off", "low"]
+
+    compose(files, play)
+
+
+def test_a_focus_report_is_no_text(files, worker):
+    async def play(desk):
+        await desk.types("a", "\x1b[O", "b")
+        assert not desk.composer.attention.is_focused
+        await desk.types("\x1b[I", "c")
+        assert desk.composer.attention.is_focused
+        assert desk.draft == "abc"
+
+    compose(files, play)
+
+
+def test_a_long_question_hides_nothing_and_the_live_block_gives_way(files, worker):
+    async def play(desk):
+        worker.asks(arguments={"command": "\n".join(f"line {n}" for n in range(100))})
+        await quiet(desk)
+        assert "PageUp and PageDown scroll" in desk.question
+        seen = desk.question
+        for _ in range(12):
+            await desk.types("\x1b[6~")
+            seen += desk.question
+        assert all(f"line {n}\n" in seen for n in range(100))
+        assert desk.composer.live() == ""
+
+    compose(files, play)

@@ -7,7 +7,6 @@ Colours are the sixteen of the terminal's own theme, so that they are readable o
 import io
 from collections.abc import Iterable, Sequence
 from functools import cache
-from urllib.parse import quote
 
 from markdown_it.tree import SyntaxTreeNode
 from pygments.lexer import Lexer  # type: ignore[import-untyped]
@@ -153,10 +152,9 @@ def _append_link(text: Text, node: SyntaxTreeNode, style: Style) -> None:
 
 
 def _target(url: str) -> str | None:
-    """`url` as a terminal may be given it to open: of a kind that shows something and starts nothing, and ASCII."""
-    if not url.lower().startswith(("http://", "https://", "mailto:")):
-        return None
-    return quote(safe(url), safe="!#$%&'()*+,/:;=?@[]~") or None
+    """`url`, which Markdown has quoted, if a terminal may be given it: it shows something and starts nothing."""
+    is_quoted = url.isascii() and url.isprintable() and " " not in url
+    return url if is_quoted and url.lower().startswith(("http://", "https://", "mailto:")) else None
 
 
 # ---- code -----------------------------------------------------------------------------------------------------------

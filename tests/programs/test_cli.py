@@ -541,16 +541,13 @@ def test_a_line_from_a_shell_is_answered(files, scripted):
     assert facts(files, User)[0].origin == {"by": "fifo"}
 
 
-@pytest.mark.parametrize(
-    ("item", "says"),
-    [({"type": "dance"}, "unknown command 'dance'"), ("rubbish", "not a command"), ([], "not a command")],
-)
-def test_what_a_worker_does_not_understand_is_put_aside_and_it_goes_on(files, item, says):
+@pytest.mark.parametrize("item", [{"type": "dance"}, "rubbish", []], ids=repr)
+def test_what_a_worker_does_not_understand_is_put_aside_and_it_goes_on(files, item):
     presence.start(files).wait()
     (files.inbox / "0-bad").write_bytes(item.encode() if isinstance(item, str) else records.dump(item))
     inbox.ring(files)
     wait_for((files.inbox / ".bad-0-bad").exists)
-    assert says in files.log.read_text()
+    wait_for(lambda: f"put aside in {files.inbox} as .bad-0-bad" in files.log.read_text())
     assert run("cass-send", files.chat_id, "hello", "--wait").returncode == 0
 
 

@@ -340,6 +340,19 @@ def test_page_up_scrolls_the_viewer_and_the_keyboard_stays(panes, home):
     panes.until(lambda: panes.do("display-message", "-p", "-t", above, "#{pane_in_mode}").strip() == "0")
 
 
+def test_ctrl_o_reaches_the_viewer_out_of_copy_mode_and_no_binding_is_touched(panes, home):
+    above, _ = panes.panes()
+    bindings = panes.do("list-keys")
+    panes.type("list .")
+    panes.press("Enter")
+    panes.until("notes.txt", pane=above)
+    panes.press("PPage")
+    panes.until(lambda: panes.do("display-message", "-p", "-t", above, "#{pane_in_mode}").strip() == "1")
+    panes.press("C-o")
+    panes.until("tool output in full", pane=above)
+    assert panes.do("list-keys") == bindings
+
+
 # ---- pure
 
 

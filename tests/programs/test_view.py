@@ -626,7 +626,7 @@ def test_turns_are_marked_for_the_terminal(files: Files, pane: Callable[..., Pan
     marks = [said for said in viewer.glass.told if said.startswith("133")]
     assert marks == ["133;A", "133;C", "133;D;0", "133;A", "133;C", "133;D;1", "133;A", "133;C"]
     assert b"\x1b]133;A\x07\x1b[1;36m" + "❯ ".encode() in viewer.raw
-    assert b"133" not in run(files, "--color", "always").stdout.encode()
+    assert b"]133" not in run(files, "--color", "always").stdout.encode()
 
 
 @pytest.mark.parametrize(
