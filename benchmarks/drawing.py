@@ -166,9 +166,8 @@ def first_paint(runs: int) -> str:
                 took[size].append((screen.until(b"the last message") - screen.started) * 1e3)
                 screen.close()
     least, most = (min(took[size][1:]) for size in (0, BIG))  # the first one fills the caches
-    middles = [statistics.median(took[size][1:]) for size in (0, BIG)]
-    more = middles[1] - middles[0]
-    return f"empty {least:.0f} ms, 100 MB {most:.0f} ms; medians {middles[0]:.0f} and {middles[1]:.0f}: {more:+.0f} ms"
+    middle, middle_big = (statistics.median(took[size][1:]) for size in (0, BIG))
+    return f"{most - least:+.0f} ms (minima {least:.0f} and {most:.0f}; medians {middle:.0f} and {middle_big:.0f})"
 
 
 ROWS = {

@@ -13,7 +13,7 @@ from cass.errors import CassError
 from cass.home import Files
 from cass.inbox import Waiting
 from cass.presence import Starting
-from cass.records import Meta, Record, TurnEnd, User
+from cass.records import Assistant, Meta, Record, ToolResult, TurnEnd, User
 from cass.tail import Tail
 
 PROGRAM = "cass-compose"
@@ -73,6 +73,9 @@ class Seat:
             self.standing = step(self.standing, record)
             if isinstance(record, User):
                 self._unseen.discard(record.id)
+            elif isinstance(record, ToolResult) or (isinstance(record, Assistant) and record.stop != "error"):
+                # What the model has begun to answer stays in later requests: it does not come back into the draft.
+                self._unanswered = {id: text for id, text in self._unanswered.items() if id in self._unseen}
 
     @property
     def is_busy(self) -> bool:
