@@ -29,7 +29,6 @@ from cass.agent import Answer, Desk
 from cass.config import Options, Settings
 from cass.errors import CassError, Interrupted, UsageError
 from cass.home import Files, Home
-from cass.known import PROVIDERS
 from cass.records import (
     ApprovalRequest,
     Compaction,
@@ -302,7 +301,7 @@ class Session:
 
     def _environ(self) -> dict[str, str]:
         """The environment for tools: nothing that looks like a secret, names one, or is the key in use."""
-        named = {known.key for known in PROVIDERS.values()} | {self.settings.connection.api_key_env}
+        named = config.secret_names(self.files.home) | {self.settings.connection.api_key_env}
         key = self.settings.connection.api_key
         kept = {
             name: value

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import termios
 
 from cass import decisions, presence, status
 from cass.composer.question import is_unbounded, subject, wrap
@@ -53,6 +54,7 @@ def _asked(files: Files, pending: list[ApprovalRequest], verb: str, always: bool
         raise Blocked(f"without a terminal name the request: cass {verb} {files.chat_id} {request.request_id}")
     size = os.get_terminal_size(sys.stdout.fileno())
     out("\n".join(shown(request, size.columns or 80, size.lines or 24, rule=always)))
+    termios.tcflush(0, termios.TCIFLUSH)  # what was typed before the question stood there is no answer to it
     try:
         said = input(f"{verb}? [y/N] ")
     except EOFError:

@@ -27,6 +27,7 @@ from cass.intake import Intake
 from cass.records import Notice, TurnEnd, User
 from cass.session import Session, Turn
 from cass.status import Outlook
+from cass.visible import safe
 
 IDLE_S = 60.0
 LIST_EVERY_S = 2.0
@@ -216,7 +217,7 @@ class Worker:
             self._intake.give_back()
 
     def _notice(self, level: str, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(safe(text), file=sys.stderr, flush=True)
         self.session.live.write(Notice(level=level, text=text))
 
 

@@ -125,7 +125,10 @@ class Screen:
             time.sleep(0.5)
 
     def shot(self, pane: str, *flags: str) -> str:
-        return self.run("capture-pane", "-p", *flags, "-t", pane)
+        try:
+            return self.run("capture-pane", "-p", *flags, "-t", pane)
+        except subprocess.CalledProcessError:  # it was closed just now
+            return ""
 
     def picture(self, path: Path, title: str) -> None:
         """Draw what stands there, the panes one below the other."""

@@ -21,7 +21,9 @@ def place(tmp_path):
 
 
 def offered(before, place):
-    return [candidate.text for candidate in candidates(before, place, Paths().matching)]
+    paths = Paths()
+    wait_for(lambda: paths.matching(place, "") is not None)
+    return [candidate.text for candidate in candidates(before, place, paths.matching)]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_fifty_thousand_files_are_matched_at_once(tmp_path):
         for number in range(1000):
             (tmp_path / f"folder{folder}" / f"file{number}.py").touch()
     paths = Paths()
-    wait_for(lambda: len(paths.matching(str(tmp_path), "file999")) == 50)
+    wait_for(lambda: len(paths.matching(str(tmp_path), "file999") or ()) == 50)
     assert paths.matching(str(tmp_path), "folder7/file1")[0] == "folder7/file1.py"
     began = time.process_time()
     paths.matching(str(tmp_path), "file42")

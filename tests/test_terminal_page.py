@@ -1,4 +1,4 @@
-"""`docs/terminal.md`: its tables of keys are those of `commands`; ``python tests/test_terminal_page.py`` writes them."""
+"""`docs/terminal.md`: its tables are those of `commands`; ``python tests/test_terminal_page.py`` writes them."""
 
 from pathlib import Path
 

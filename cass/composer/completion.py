@@ -17,8 +17,8 @@ _PATH = re.compile(r"(?:^|\s)@(\S*)$")
 _ELSEWHERE = re.compile(r"[/~]|\.\.(/|$)")
 """How a path begins that is not below the workspace."""
 
-Matching = Callable[[str, str], Sequence[str]]
-"""Paths below a directory that a word may be the beginning of, as `Paths.matching` gives them."""
+Matching = Callable[[str, str], Sequence[str] | None]
+"""Paths below a directory that a word may be the beginning of, as `Paths.matching` gives them; None: not known yet."""
 
 
 class Candidate(NamedTuple):
@@ -39,7 +39,8 @@ def candidates(before: str, cwd: str, matching: Matching) -> list[Candidate]:
         return [Candidate(value, len(argument)) for value in _ARGUMENTS.get(command.name, ()) if argument in value]
     if found := _PATH.search(before):
         is_elsewhere = _ELSEWHERE.match(found[1])
-        paths = _listed(found[1], cwd) if is_elsewhere else matching(cwd, found[1])
+        known = None if is_elsewhere else matching(cwd, found[1])
+        paths = _listed(found[1], cwd) if known is None else known
         return [Candidate(path, len(found[1])) for path in paths]
     return []
 

@@ -32,8 +32,8 @@ class Paths:
         self._is_known = threading.Event()
         self._lock = threading.Lock()
 
-    def matching(self, top: str, typed: str) -> list[str]:
-        """What `typed` may be the beginning of, best first; directories end in a slash."""
+    def matching(self, top: str, typed: str) -> list[str] | None:
+        """What `typed` may be the beginning of, best first; directories end in a slash. None: nobody can say yet."""
         with self._lock:
             if top != self._top:
                 self._top, self._known, self._lower, self._made_at = top, [], [], float("-inf")
@@ -41,7 +41,8 @@ class Paths:
             if time.monotonic() - self._made_at > FRESH_S:
                 self._made_at = time.monotonic()
                 threading.Thread(target=self._list, args=(top, self._is_known), daemon=True).start()
-        self._is_known.wait(FIRST_S)
+        if not self._is_known.wait(FIRST_S):
+            return None
         return best(self._known, self._lower, typed)
 
     def _list(self, top: str, done: threading.Event) -> None:

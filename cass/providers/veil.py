@@ -22,9 +22,11 @@ class Veil:
 
     def feed(self, text: str) -> str:
         """What can be shown now."""
-        text = (self._held + text).replace(self._secret, HIDDEN)
+        if self._held:
+            text = self._held + text
+        text = text.replace(self._secret, HIDDEN)
         self._held = self._beginning(text)
-        return text[: len(text) - len(self._held)]
+        return text[: len(text) - len(self._held)] if self._held else text
 
     def end(self) -> str:
         """What was held back, and is no secret after all."""
@@ -53,7 +55,7 @@ class Answer:
         if self._key is None or delta.tool_call is not None:
             yield delta
         elif text := self._text.feed(delta.text or ""):
-            yield Delta(of=delta.of, text=text)
+            yield delta if text is delta.text else Delta(of=delta.of, text=text)
         elif thought := self._reasoning.feed(delta.reasoning or ""):
             yield Delta(of=delta.of, reasoning=thought)
 

@@ -69,6 +69,8 @@ class Options:
     """Columns; None: the terminal's."""
     color: str = "auto"
     """``auto``, ``always`` or ``never``."""
+    notify: str | None = None
+    """``off``, ``bell`` or ``all``; None: as in config.json, or else `NOTIFY`."""
     after: str | None = None
     """With `frames`: go on where a viewer before this one ended (``--after AT``). Each frame with ``print`` has ``at``
     too, a word that tells how far the screen is with it; whoever starts a viewer again gives the last one it has got.
@@ -208,7 +210,7 @@ def _follow(files: Files, options: Options, is_terminal: bool) -> None:
     elif is_terminal and look.escapes:
         surface = Terminal()
         look = replace(look, marks=True)
-        notify = preferences.read(files.home).get("notify", NOTIFY)
+        notify = options.notify or preferences.read(files.home).get("notify", NOTIFY)
         attention = Attention(files.chat_id, notify, os.environ)
     after = _place(options.after) if options.after is not None else None
     viewer = Viewer(files, Page(look), surface, attention, has_own_width=options.width is None)

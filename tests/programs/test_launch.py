@@ -349,7 +349,7 @@ def test_ctrl_o_reaches_the_viewer_out_of_copy_mode_and_no_binding_is_touched(pa
     panes.press("PPage")
     panes.until(lambda: panes.do("display-message", "-p", "-t", above, "#{pane_in_mode}").strip() == "1")
     panes.press("C-o")
-    panes.until("tool output in full", pane=above)
+    panes.until("tool output in full", pane=above, history=True)
     assert panes.do("list-keys") == bindings
 
 

@@ -630,15 +630,26 @@ def test_turns_are_marked_for_the_terminal(files: Files, pane: Callable[..., Pan
 
 
 @pytest.mark.parametrize(
-    ("notify", "heard"), [(None, ["bell"]), ("off", []), ("all", ["bell", "9;cass {id}: the turn is done"])]
+    ("notify", "flags", "heard"),
+    [
+        (None, (), ["bell"]),
+        ("off", (), []),
+        ("all", (), ["bell", "9;cass {id}: the turn is done"]),
+        ("all", ("--notify", "off"), []),
+    ],
 )
 def test_who_looks_elsewhere_is_told_of_the_end_of_a_turn(
-    files: Files, worker: LiveFile, pane: Callable[..., Pane], notify: str | None, heard: list[str]
+    files: Files,
+    worker: LiveFile,
+    pane: Callable[..., Pane],
+    notify: str | None,
+    flags: tuple[str, ...],
+    heard: list[str],
 ) -> None:
     if notify:
         files.home.config.write_bytes(jsonl.dump({"notify": notify}))
     append(files, user("one"))
-    viewer = pane(files, VTE_VERSION="")
+    viewer = pane(files, *flags, VTE_VERSION="")
     viewer.see("❯ one")
     append(files, ended(), user("two", "u2"))  # looked at
     viewer.see("❯ two")
@@ -652,7 +663,7 @@ def test_who_looks_elsewhere_is_told_of_the_end_of_a_turn(
     viewer.end()
     said = [said for said in viewer.glass.told if said == "bell" or said.startswith("9;")]
     assert said == [text.format(id=files.chat_id) for text in heard]
-    assert ("?1004h" in viewer.glass.told, viewer.glass.told[-1] == "?1004l") == (notify != "off", notify != "off")
+    assert ("?1004h" in viewer.glass.told, viewer.glass.told[-1] == "?1004l") == (bool(heard), bool(heard))
 
 
 def test_who_looks_elsewhere_is_told_once_of_each_approval(
