@@ -100,7 +100,7 @@ class Settings:
     """Whether `context_limit` is a guess, because nothing is known about the model."""
     supports_tools: bool = True
     effort: str | None = None
-    show_reasoning: bool = True
+    show_reasoning: bool = False
     ui_tool_result_limit: int = SHOWN_TOOL_OUTPUT
     """Characters of one tool result that a screen shows."""
     layout: str | None = None
@@ -269,7 +269,7 @@ def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: boo
         max_tokens_said=said is not None,
         max_turns=options.max_turns or config.get("max_turns"),
         max_tool_output=options.max_tool_output or config.get("model_tool_result_limit", MAX_TOOL_OUTPUT),
-        show_reasoning=config.get("show_reasoning", True),
+        show_reasoning=config.get("show_reasoning", False),
         ui_tool_result_limit=config.get("ui_tool_result_limit", SHOWN_TOOL_OUTPUT),
         layout=_layout(options.layout or environ.get("CASS_LAYOUT")) or config.get("layout"),
         notices=(*files.notices, *_remarks(home, files, connection)),
