@@ -543,7 +543,9 @@ def test_tab_completes_commands_and_paths(files, worker, workspace):
     async def play(desk):
         await desk.types("/tok", "\t")
         await desk.until(lambda: desk.draft == "/tokens")
-        await desk.types("\x1b", "\x15", "see @not", "\t")
+        await desk.types("\x1b", "\x15", "see @not")
+        await desk.until(lambda: desk.composer.console.draft.complete_state, "the workspace is looked through")
+        await desk.types("\t")
         await desk.until(lambda: desk.draft == "see @notes.txt")
 
     compose(files, play)

@@ -349,7 +349,7 @@ class Composer:
 
     def pick(self, title: str, choices: Sequence[str], then: Callable[[int], None], at: int = 0) -> None:
         async def choose() -> None:
-            async with self.console.aside():
+            async with self.console.handed_over():
                 index = await picker.pick(
                     title, choices, input=self.console.app.input, output=self.console.output, at=at
                 )
@@ -362,7 +362,7 @@ class Composer:
         """Show the transcript as a page."""
 
         async def read() -> None:
-            async with self.console.aside():
+            async with self.console.handed_over():
                 await pager.read(
                     self.seat.files, input=self.console.app.input, output=self.console.output, note=self._note
                 )

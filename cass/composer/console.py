@@ -179,7 +179,6 @@ class Console:
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
         """Leave the terminal to somebody else, as it was; what is printed meanwhile comes afterwards."""
-        await asyncio.sleep(ESC_S)  # our last read may wait so long for the rest of a code: it would take another's Esc
         self._is_away = True
         try:
             with set_app(self.app):
@@ -191,6 +190,14 @@ class Console:
                     self._write_above()
         finally:
             self._is_away = False
+
+    @asynccontextmanager
+    async def handed_over(self) -> AsyncIterator[None]:
+        """As `aside`, for an application of our own: our last read may wait so long for the rest of a code, and would
+        take the Esc that is meant for the other."""
+        await asyncio.sleep(ESC_S)
+        async with self.aside():
+            yield
 
     def _write_above(self) -> None:
         self.output.write_raw("".join(self._above).replace("\n", "\r\n"))

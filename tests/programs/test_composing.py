@@ -125,7 +125,7 @@ def test_a_command_of_the_person_runs_on_their_terminal_and_its_output_is_sent(t
 
 def test_two_exclamation_marks_run_only(tmp_path, home, workspace):
     with cass(tmp_path) as tmux:
-        say(tmux, "!!test -t 1 && echo on a terminal; read line; echo got $line")
+        say(tmux, "!!test -t 1 && echo on a ter''minal; read line; echo got $line")
         tmux.until("on a terminal")
         say(tmux, "some words")
         tmux.until("got some words")
@@ -137,7 +137,7 @@ def test_two_exclamation_marks_run_only(tmp_path, home, workspace):
 
 def test_ctrl_c_ends_a_command_of_the_person_and_nothing_else(tmp_path, home, workspace):
     with cass(tmp_path) as tmux:
-        say(tmux, "!!echo begun; sleep 100")
+        say(tmux, "!!echo be''gun; sleep 100")
         tmux.until("begun")
         tmux.press("C-c")
         tmux.until(lambda: tmux.screen().rstrip().endswith("clear/exit"))

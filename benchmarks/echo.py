@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a person at the keyboard waits for: benchmarks/typing.py [-n KEYS]
+"""What a person at the keyboard waits for: benchmarks/echo.py [-n KEYS]
 
 prompt            from exec to the prompt on the terminal
 echo, idle        from a key to its character on the terminal, nothing else going on
