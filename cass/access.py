@@ -171,6 +171,12 @@ def rule_for(action: Action) -> str | None:
     return f"{action.tool}({glob.escape(outside[0])})" if len(outside) == 1 else None
 
 
+def denied_paths(rules: Rules) -> tuple[str, ...]:
+    """The patterns of paths that no search may look into."""
+    found = (_RULE.fullmatch(rule) for rule in rules.deny)
+    return tuple(match[2] for match in found if match and match[1] in ("read", "grep") and match[2])
+
+
 def _guarded(action: Action) -> bool:
     return any(reach.write and reach.guarded for reach in action.reaches)
 

@@ -272,6 +272,7 @@ class Session:
                 chat_id=self.files.chat_id,
                 seen=_seen(self.chat.records),
                 environ=self._environ(),
+                denied=access.denied_paths(settings.rules),
             ),
             model=settings.model,
             provider_name=connection.provider,

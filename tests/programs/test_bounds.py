@@ -110,3 +110,17 @@ def test_arguments_that_are_no_json_are_an_error_the_model_reads(files: Files) -
     (content,) = results(files, "readonly", {"name": "read", "arguments": '{"path": '})
     assert content.startswith("Error: ")
     assert "JSON" in content
+
+
+def test_what_a_rule_denies_to_reading_no_search_finds(files: Files, workspace: Path) -> None:
+    files.home.config.write_text(json.dumps({"deny": ["read(*/secrets*)"]}))
+    (workspace / "secrets").mkdir()
+    (workspace / "secrets" / "key.env").write_text("hunter2")
+    calls = [
+        {"name": "read", "arguments": {"path": "secrets/key.env"}},
+        {"name": "grep", "arguments": {"query": "hunter", "paths": ["."]}},
+    ]
+    read, found = results(files, "readonly", *calls)
+    assert "the rule read(*/secrets*) denies it" in read
+    assert "hunter2" not in found
+    assert "hunter2" not in files.chat.read_text()
