@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cass import jsonl
+from cass import jsonl, presence
 from cass.errors import NoChat, UsageError
 from cass.home import Files, Home
 
@@ -35,6 +35,8 @@ class Summary(NamedTuple):
     cwd: str
     title: str
     """The beginning of its first user message, one line; "" where there is none yet."""
+    is_running: bool
+    """Whether a worker holds it."""
 
 
 def ids(home: Home) -> list[str]:
@@ -76,7 +78,8 @@ def _summary(chat_id: str, path: str, cwd: str | None) -> Summary | None:
             return None
         created = str(first.get("created_at", ""))
         model = str(first.get("model", ""))
-        return Summary(chat_id, created, _changed_at(fd, head, found), model, place, _title(fd, head))
+        changed, title = _changed_at(fd, head, found), _title(fd, head)
+        return Summary(chat_id, created, changed, model, place, title, presence.is_held(fd))
     finally:
         os.close(fd)
 

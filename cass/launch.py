@@ -72,7 +72,7 @@ def resume(
     `pick` is that of the picker, handed in as `compose` is to `run`.
     """
     found = catalogue.summaries(home, cwd)
-    lines = listing.lines(found, home)
+    lines = listing.lines(found)
 
     def choose(child: dict[str, Any]) -> int:
         index = pick("go on with a chat", lines, child["early"])

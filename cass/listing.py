@@ -20,18 +20,18 @@ def as_json(found: Sequence[Summary]) -> str:
     return jsonl.dump([summary._asdict() for summary in found]).decode()
 
 
-def table(found: Sequence[Summary], home: Home, *, cwd_shown: bool) -> str:
+def table(found: Sequence[Summary], *, cwd_shown: bool) -> str:
     """`lines`, cut to the terminal's width."""
     width = max(_columns(), 40)
-    return "\n".join(line[:width].rstrip() for line in lines(found, home, cwd_shown=cwd_shown))
+    return "\n".join(line[:width].rstrip() for line in lines(found, cwd_shown=cwd_shown))
 
 
-def lines(found: Sequence[Summary], home: Home, *, cwd_shown: bool = False) -> list[str]:
+def lines(found: Sequence[Summary], *, cwd_shown: bool = False) -> list[str]:
     """One chat a line: id, creation, whether a worker runs, age, model, first message; its directory where asked."""
     now = time.time()
     made = []
     for summary in found:
-        running = "running" if presence.is_running(home.files(summary.chat_id)) else ""
+        running = "running" if summary.is_running else ""
         age = _age(summary.changed_at, now)
         left = f"{summary.chat_id}  {_day(summary.created_at)}  {running:7}  {age:>4}  {_model(summary.model):20}  "
         text = f"{summary.cwd}  {summary.title}" if cwd_shown else summary.title or "(no message yet)"
@@ -117,7 +117,7 @@ def describe(files: Files, look: Look) -> dict[str, Any]:
         "context": None,
         "changed_at": summary.changed_at if summary else None,
     }
-    return said | _now(look(files)) if presence.is_running(files) else said
+    return said | _now(look(files)) if summary and summary.is_running else said
 
 
 def _now(outlook: "Outlook") -> dict[str, Any]:

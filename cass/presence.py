@@ -34,11 +34,17 @@ def _is_locked(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
+        return is_held(fd)
+    finally:
+        os.close(fd)
+
+
+def is_held(fd: int) -> bool:
+    """Whether another descriptor of an open file holds its lock. Close `fd` soon: it may hold a share of it now."""
+    try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    finally:
-        os.close(fd)
     return False
 
 

@@ -42,7 +42,7 @@ def print_chats(cwd: Path, *, everything: bool, as_json: bool) -> None:
     if as_json:
         out(listing.as_json(found))
     elif found:
-        out(listing.table(found, Home.find(), cwd_shown=everything))
+        out(listing.table(found, cwd_shown=everything))
     elif not everything and (others := len(catalogue.ids(Home.find()))):
         err(f"no chats in {cwd}; {others} elsewhere: cass ls --all")
     else:

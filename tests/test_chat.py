@@ -277,7 +277,9 @@ def test_a_summary_says_what_a_chat_is_about_in_one_line(home):
     said = [user("first\n  line\twith \u0007 things"), user("second")]
     make(home, "1", *said, model="a/b", at="2026-01-01T00:00:00.000Z")
     (found,) = catalogue.summaries(home)
-    assert found == catalogue.Summary("1", "2026-01-01T00:00:00.000Z", AT, "a/b", "/w", "first line with \u0007 things")
+    assert found == catalogue.Summary(
+        "1", "2026-01-01T00:00:00.000Z", AT, "a/b", "/w", "first line with \u0007 things", False
+    )
 
 
 @pytest.mark.parametrize(

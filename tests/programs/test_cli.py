@@ -288,6 +288,7 @@ def test_the_list_as_json_has_every_field(three, workspace):
         "model": "a/model-x",
         "cwd": str(workspace),
         "title": "first thing \x1b[31mred",
+        "is_running": False,
     }
 
 
