@@ -69,12 +69,12 @@ class Slash:
             found = catalogue.find(seat.files.home, chat_id, Path(seat.standing.cwd or os.getcwd()))
             self._desk.leave("--resume", found.chat_id)
             return
-        home, here = seat.files.home, Path(seat.standing.cwd or os.getcwd())
-        others = [s for s in catalogue.summaries(home, here) if s.chat_id != seat.files.chat_id]
+        here = Path(seat.standing.cwd or os.getcwd())
+        others = [s for s in catalogue.summaries(seat.files.home, here) if s.chat_id != seat.files.chat_id]
         if not others:
             raise CassError("there is no other chat of this directory")
         self._desk.pick(
-            "go to a chat", listing.lines(others, home), lambda n: self._desk.leave("--resume", others[n].chat_id)
+            "go to a chat", listing.lines(others), lambda n: self._desk.leave("--resume", others[n].chat_id)
         )
 
     def queue(self, _: str) -> None:
