@@ -58,6 +58,16 @@ class Terminal:
         return os.isatty(self._fd)
 
 
+class _Output(Vt100_Output):
+    def erase_down(self) -> None:
+        """Erase from the cursor's row on, in two steps.
+
+        tmux takes "erase everything" at the first cell for a screen that is cleared, and moves all of it into the
+        history (`scroll-on-clear`): what was the prompt would stand there as a ghost.
+        """
+        self.write_raw("\x1b7\x1b[K\x1b[B\r\x1b[J\x1b8")
+
+
 def output(terminal: Terminal) -> Output:
     """Without asking where the cursor is: the answer would come between the keys, and on some terminals never."""
 
@@ -65,7 +75,7 @@ def output(terminal: Terminal) -> Output:
         found = shutil.get_terminal_size() if not terminal.isatty() else os.get_terminal_size(terminal.fileno())
         return Size(rows=found.lines or 24, columns=found.columns or 80)
 
-    return Vt100_Output(cast(TextIO, terminal), size, term=os.environ.get("TERM"), enable_cpr=False)
+    return _Output(cast(TextIO, terminal), size, term=os.environ.get("TERM"), enable_cpr=False)
 
 
 _COMMAND = re.compile("\x1b[]P^_].*?(?:\x1b\\\\|\a)", re.DOTALL)
