@@ -28,6 +28,11 @@ def test_keys_are_answers_only_after_a_quiet_time_since_the_last_key_and_since_i
     assert Question(request(), shown_at).takes_keys(last_key, now) is takes
 
 
+def test_the_key_behind_the_one_that_asked_for_the_rule_is_an_answer_at_once():
+    question = Question(request(rule="shell(make)"), 0, stage="rule")
+    assert question.takes_keys(9, 9.1)
+
+
 def test_the_subject_holds_every_argument_and_hides_nothing():
     arguments = {"command": "safe\rrm -rf ~\n\tnext\x1b[2J\u202e", "timeout_ms": 5, "note": "two\nlines"}
     assert lines_of(request(arguments=arguments)) == (

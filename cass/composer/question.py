@@ -36,7 +36,9 @@ class Question:
     """What a write or an edit would change, in the unified format; None: not known, or nothing is changed."""
 
     def takes_keys(self, last_key: float, now: float) -> bool:
-        return not self.is_sent and now - max(self.shown_at, last_key) >= QUIET_S
+        """Whether a key is an answer. Once the person has asked for the rule, the next key is one at once."""
+        is_quiet = self.stage == "rule" or now - max(self.shown_at, last_key) >= QUIET_S
+        return not self.is_sent and is_quiet
 
     def fragments(self, takes_keys: bool, rows: int, columns: int) -> Fragments:
         """The question as it stands on the screen; of a long subject what fits into `rows`, from `top` on."""
