@@ -513,7 +513,6 @@ def test_a_command_in_line_goes_into_the_inbox(files, worker, line, item):
         ("/clear everything", "takes no argument"),
         ("/mode godlike", "no mode godlike"),
         ("/effort", "needs a level"),
-        ("/tokens", "no turn has told its usage yet"),
         ("/copy", "no answer to copy"),
         ("/resume nowhere", "no chat 'nowhere'"),
         ("/new", "leave, then: cass --cwd"),
@@ -547,6 +546,26 @@ def test_tab_completes_commands_and_paths(files, worker, workspace):
         await desk.until(lambda: desk.composer.console.draft.complete_state, "the workspace is looked through")
         await desk.types("\t")
         await desk.until(lambda: desk.draft == "see @notes.txt")
+
+    compose(files, play)
+
+
+def test_tab_in_one_breath_with_what_it_completes_completes_it(files, worker):
+    async def play(desk):
+        await desk.press("/hel\t")
+        await desk.until(lambda: desk.draft == "/help")
+        await desk.types("\x15")
+        await desk.press("see @not\t")
+        await desk.until(lambda: desk.draft == "see @notes.txt")
+
+    compose(files, play)
+
+
+def test_a_question_without_an_answer_yet_does_not_stay_in_the_draft(files, worker):
+    async def play(desk):
+        await desk.types("/tokens", "\r")
+        await desk.until(lambda: desk.draft == "")
+        assert worker.takes() == []
 
     compose(files, play)
 

@@ -1,5 +1,6 @@
 """The keyboard: what each key of the table in `commands` does. One method a row, named by its `does`."""
 
+import asyncio
 import time
 from collections.abc import Coroutine
 from typing import Any, Protocol
@@ -22,6 +23,11 @@ from cass.composer.transcript import Transcript
 LEAVE_WITHIN_S = 1.5
 PASTE_TAIL_S = 0.05
 """An Enter so soon after a paste belongs to it: the text held the code that ends a paste."""
+
+OFFERED_S = 0.03
+"""Between two looks at what completion offers."""
+OFFERS = 100
+"""Looks, until Tab is given up."""
 
 
 class Composing(Protocol):
@@ -143,6 +149,25 @@ class Keyboard:
             self._draft.complete_next()
         else:
             self._draft.start_completion(insert_common_part=True)
+            event.app.create_background_task(self._complete_the_only_one())
+
+    async def _complete_the_only_one(self) -> None:
+        """Insert what is offered alone, where the offer was being made already when Tab came.
+
+        prompt_toolkit makes one at a time: the second, which would have inserted it, was never begun.
+        """
+        text, before = self._draft.text, 0
+        for _ in range(OFFERS):
+            await asyncio.sleep(OFFERED_S)
+            state = self._draft.complete_state
+            if self._draft.text != text or (state and state.complete_index is not None):
+                return
+            count = len(state.completions) if state else 0
+            if count and count == before:  # it does not grow any more
+                if count == 1:
+                    self._draft.complete_next()
+                return
+            before = count
 
     def edit(self, event: KeyPressEvent) -> None:
         async def edit() -> None:

@@ -142,7 +142,8 @@ class Slash:
     def tokens(self, _: str) -> None:
         usage = self._desk.seat.standing.usage
         if usage is None:
-            raise CassError("no turn has told its usage yet")
+            self._desk.say("  no turn has told its usage yet\n")
+            return
         cached = f" ({usage.cache_read:,} from the cache)" if usage.cache_read else ""
         reasoning = f" ({usage.reasoning:,} of reasoning)" if usage.reasoning else ""
         rows = [("input", f"{usage.input:,} tokens{cached}"), ("output", f"{usage.output:,} tokens{reasoning}")]
