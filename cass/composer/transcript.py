@@ -101,7 +101,17 @@ class Paned(Transcript):
     def __init__(self, files: Files, say: Callable[[str], None]) -> None:
         self._known = files.home.root / ".panes"
         self._say = say
-        self._command = [sys.executable, "-I", "-m", "cass.cli", "cass-view", files.chat_id, "--follow"]
+        self._command = [
+            sys.executable,
+            "-I",
+            "-m",
+            "cass.cli",
+            "cass-view",
+            files.chat_id,
+            "--follow",
+            "--notify",
+            "off",
+        ]
         self._pane: Pane | None = None
 
     async def show(self) -> None:
