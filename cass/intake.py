@@ -4,6 +4,7 @@ An item leaves the inbox for good only once the chat has it; whatever cannot be 
 again.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -74,7 +75,9 @@ class Intake:
             name = self._leftovers.pop(0)
             if item := self._open(name):
                 return name, item
-        for name, _ in self._look():
+        for name, kind in self._look():
+            if kind in AT_ONCE:
+                continue  # it came after `command` had looked
             if inbox.claim(self._files, name) and (item := self._open(name)):
                 return name, item
         return None
@@ -131,7 +134,7 @@ class Intake:
         self._kinds = {name: self._kinds[name] if name in self._kinds else self._kind(name) for name in names}
         for name in [name for name, kind in self._kinds.items() if kind is None]:
             del self._kinds[name]
-            if name in names:
+            if os.path.lexists(self._files.inbox / name):  # else its sender took it back while we looked
                 self.put_aside(name, "what nobody understands was in the inbox")
         return list(self._kinds.items())
 
