@@ -145,7 +145,8 @@ class Keyboard:
             self._draft.auto_up(count=event.arg)
 
     def complete(self, event: KeyPressEvent) -> None:
-        if self._draft.complete_state:
+        state = self._draft.complete_state
+        if state and state.completions:
             self._draft.complete_next()
         else:
             self._draft.start_completion(insert_common_part=True)
