@@ -10,7 +10,8 @@ ROOT = Path(__file__).parent.parent
 
 ORDER = """
     errors home jsonl visible records access
-    ignore walk names query search inbox presence catalogue tail chat decisions known instructions config
+    ignore walk names query search inbox presence catalogue tail chat decisions known instructions
+    written connection config
     prompt context blocks markdown commands
     providers.sse providers.veil providers.failures providers.openai_compatible providers.demo providers.http providers
     tools.paths tools.arguments tools.deadman tools.child tools.diff tools.nearest tools.tool

@@ -1,0 +1,186 @@
+"""Written: what a person's `config.json`, `providers.json` and `models.json` say, checked key by key.
+
+A wrong value is an error that names file, key and what was expected; an unknown key is a notice; null counts as absent.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from cass.access import Mode, is_rule
+from cass.errors import ConfigError
+from cass.home import Home
+from cass.known import PROVIDERS, is_base_url
+
+KINDS = ("openai-compatible", "openai-responses", "anthropic", "gemini", "demo")
+LAYOUTS = ("inline", "panes")
+
+Check = tuple[Callable[[Any], bool], str]
+
+
+def _one_of(*words: str) -> Check:
+    return (lambda value: value in words), "one of " + ", ".join(words)
+
+
+def _list_of(check: Check) -> Check:
+    return (lambda value: isinstance(value, list) and all(check[0](item) for item in value)), f"a list of {check[1]}"
+
+
+_TEXT: Check = (lambda value: isinstance(value, str) and value.strip() != "", "a text")
+_ANY_TEXT: Check = (lambda value: value is None or isinstance(value, str), "a text")
+_FLAG: Check = (lambda value: isinstance(value, bool), "true or false")
+_COUNT: Check = (lambda value: type(value) is int and value > 0, "a whole number above 0")
+_SECONDS: Check = (lambda value: type(value) in (int, float) and value > 0, "a number of seconds above 0")
+ADDRESS = (
+    "that begins with http:// or https:// and holds neither password nor key: "
+    'name the variable of a key with --api-key-env, or as "api_key_env"'
+)
+URL: Check = (
+    lambda value: isinstance(value, str) and is_base_url(value),
+    f"a URL {ADDRESS}",
+)
+VARIABLE: Check = (
+    lambda value: isinstance(value, str) and value.isascii() and (value.isidentifier() or not value),
+    "the name of a variable, of letters, digits and _, not the key itself",
+)
+_KEY: Check = (
+    lambda value: isinstance(value, str) and (value[:1] != "$" or VARIABLE[0](value[1:])),
+    "a key, or $ and the name of the variable that holds it",
+)
+_OBJECT: Check = (lambda value: isinstance(value, dict), "an object")
+_RULES = _list_of((lambda value: isinstance(value, str) and is_rule(value), "rules such as shell(git status)"))
+
+_CONFIG: dict[str, Check] = {
+    "default_provider": _TEXT,
+    "default_model": _TEXT,
+    "provider": _TEXT,
+    "model": _TEXT,
+    "base_url": URL,
+    "api_key_env": VARIABLE,
+    "default_access_mode": _one_of(*Mode),
+    "default_reasoning_effort": _ANY_TEXT,
+    "model_tool_result_limit": _COUNT,
+    "ui_tool_result_limit": _COUNT,
+    "show_reasoning": _FLAG,
+    "editing": _one_of("emacs", "vi"),
+    "notify": _one_of("off", "bell", "all"),
+    "confirm_destructive_operations": _FLAG,
+    "max_tokens": _COUNT,
+    "max_turns": _COUNT,
+    "read_timeout_s": _SECONDS,
+    "layout": _one_of(*LAYOUTS),
+    "allow": _RULES,
+    "ask": _RULES,
+    "deny": _RULES,
+}
+_PROVIDER: dict[str, Check] = {
+    "id": _TEXT,
+    "name": _ANY_TEXT,
+    "kind": _one_of(*KINDS),
+    "base_url": URL,
+    "api_key": _KEY,
+    "api_key_env": VARIABLE,
+    "default_model": _ANY_TEXT,
+    "models": _list_of((lambda value: isinstance(value, (str, dict)), "names or objects")),
+    "read_timeout_s": _SECONDS,
+    "script": _TEXT,
+}
+_MODEL: dict[str, Check] = {
+    "id": _TEXT,
+    "provider": _ANY_TEXT,
+    "name": _ANY_TEXT,
+    "context_length": _COUNT,
+    "max_output_tokens": _COUNT,
+    "supports_tools": _FLAG,
+    "reasoning": _OBJECT,
+}
+
+
+# ---- reading --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The three files, checked."""
+
+    config: dict[str, Any]
+    providers: dict[str, dict[str, Any]]
+    models: list[dict[str, Any]]
+    notices: tuple[str, ...]
+    config_path: Path
+
+    @classmethod
+    def read(cls, home: Home, config: Path | None) -> "Written":
+        notices: list[str] = []
+        path = config or home.config
+        if config is not None and not config.is_file():
+            raise ConfigError(f"{config}: no such file")
+        settings = _checked(_object(path), _CONFIG, str(path), notices)
+        providers = _entries(home.providers, "providers", _PROVIDER, notices)
+        return cls(settings, {entry["id"]: entry for entry in providers}, models(home, notices), tuple(notices), path)
+
+
+def models(home: Home, notices: list[str]) -> list[dict[str, Any]]:
+    """The entries of ``models.json``; what is odd about them is added to `notices`. Raises ConfigError."""
+    return _entries(home.models, "models", _MODEL, notices)
+
+
+def secret_names(home: Home) -> frozenset[str]:
+    """Variables that hold API keys: of the built-in table, and of the files as far as they can be read."""
+    entries = _readable(home.providers).get("providers")
+    said = [_readable(home.config), *(entries if isinstance(entries, list) else [])]
+    names = [known.key for known in PROVIDERS.values()]
+    for place in said:
+        if isinstance(place, dict):
+            stored = place.get("api_key")
+            names += [place.get("api_key_env"), stored[1:] if isinstance(stored, str) and stored[:1] == "$" else None]
+    return frozenset(name for name in names if isinstance(name, str) and name)
+
+
+def _readable(path: Path) -> dict[str, Any]:
+    try:
+        return _object(path)
+    except ConfigError:
+        return {}
+
+
+def _object(path: Path) -> dict[str, Any]:
+    """The JSON object of a file; empty where there is no file."""
+    try:
+        value = orjson.loads(path.read_bytes().removeprefix(b"\xef\xbb\xbf") or b"{}")
+    except FileNotFoundError:
+        return {}
+    except OSError as e:
+        raise ConfigError(f"{path}: {e.strerror}") from e
+    except json.JSONDecodeError as e:
+        raise ConfigError(f"{path}: line {e.lineno}, column {e.colno}: {e.msg}; expected JSON") from None
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path}: expected a JSON object, {{...}}")
+    return value
+
+
+def _entries(path: Path, key: str, checks: dict[str, Check], notices: list[str]) -> list[dict[str, Any]]:
+    """The checked objects of ``{key: [...]}``."""
+    entries = _checked(_object(path), {key: _list_of(_OBJECT)}, str(path), notices).get(key, [])
+    for number, entry in enumerate(entries):
+        if "id" not in entry:
+            raise ConfigError(f'{path}: {key}[{number}]: expected an "id"')
+    return [_checked(entry, checks, f"{path}: {entry['id']}", notices) for entry in entries]
+
+
+def _checked(values: dict[str, Any], checks: dict[str, Check], where: str, notices: list[str]) -> dict[str, Any]:
+    """`values` whose keys are known; null counts as absent. Raises ConfigError."""
+    known: dict[str, Any] = {}
+    for key, value in values.items():
+        if key not in checks:
+            notices.append(f'{where}: unknown key "{key}"')
+        elif value is not None:
+            passes, expected = checks[key]
+            if not passes(value):
+                raise ConfigError(f'{where}: "{key}": expected {expected}')
+            known[key] = value
+    return known
