@@ -165,6 +165,7 @@ with decisions.listen(files) as listening:
     listening.settimeout(60)
     connection, _ = listening.accept()
     caller = decisions.caller(connection)
+    connection.makefile().readline()  # one that closes before it has read breaks the asker's pipe
     connection.sendall(json.dumps({"ok": True, "caller": [caller.pid, caller.uid]}).encode() + b"\\n")
 """
     command = [sys.executable, "-c", ASK + listener, str(files.home.root), files.chat_id]
