@@ -270,6 +270,47 @@ def test_a_late_second_ctrl_c_only_clears_again(files, worker):
     compose(files, play)
 
 
+@pytest.mark.parametrize("keys", [("x",), ("\x1b[O", "x"), ("\x1b[A",), ("y", "\x7f")])
+def test_any_key_between_two_ctrl_c_disarms_the_first(files, worker, keys):
+    async def play(desk):
+        await desk.types("\x03")
+        assert desk.hint == "Ctrl-C again to leave"
+        await desk.press("".join(keys))
+        await desk.until(lambda: desk.hint != "Ctrl-C again to leave")
+        await desk.types("\x03")
+        assert desk.composer.console.app.is_running
+        assert desk.hint == "Ctrl-C again to leave"
+        await desk.types("\x1b[O", "\x1b[I", "\x03")  # what the terminal tells is no key
+        await desk.until(lambda: not desk.composer.console.app.is_running)
+
+    assert compose(files, play) == 0
+
+
+@pytest.mark.parametrize("report", ["\x1b[I", "\x1b[O", "\x1b[O\x1b[I"])
+def test_enter_in_one_read_with_a_focus_report_sends(files, worker, report):
+    async def play(desk):
+        await desk.types("hello")
+        await desk.press("\r" + report)
+        await desk.until(lambda: inbox.waiting(files))
+        await desk.types("again")
+        await desk.press(report + "\r")
+        await desk.until(lambda: len(inbox.waiting(files)) == 2)
+        assert [item["content"] for item in worker.takes()] == ["hello", "again"]
+
+    compose(files, play)
+
+
+def test_what_was_wrong_with_a_command_goes_with_the_next_key(files, worker):
+    async def play(desk):
+        await desk.types("/frobnicate", "\r")
+        assert "no command /frobnicate" in desk.hint
+        await desk.types("\x7f")
+        assert "no command" not in desk.hint
+        assert desk.draft == "/frobnicat"
+
+    compose(files, play)
+
+
 def test_ctrl_d_leaves_on_an_empty_line_only(files, worker):
     async def play(desk):
         await desk.types("text", LEAVE)

@@ -22,7 +22,8 @@ ORDER = """
     viewer.since viewer.preferences viewer.reading viewer.page viewer.surface viewer.watch viewer.view viewer
     composer.history composer.draft composer.pastes composer.standing composer.proposal composer.question
     composer.frames composer.foreground composer.attention composer.branch composer.panes composer.transcript
-    composer.seat composer.footer composer.slash composer.tree composer.paths composer.completion composer.models
+    composer.seat composer.words composer.employer composer.footer composer.slash composer.tree composer.paths
+    composer.completion composer.models
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
     composer.errands composer.asking composer.keyboard composer.compose composer
     launch program verdict subcommands cli

@@ -26,6 +26,7 @@ from cass.composer.branch import branch
 from cass.composer.completion import EFFORTS
 from cass.composer.console import Console
 from cass.composer.draft import Draft
+from cass.composer.employer import Employer
 from cass.composer.errands import Errands
 from cass.composer.footer import Surroundings
 from cass.composer.keyboard import Keyboard
@@ -36,19 +37,17 @@ from cass.composer.recall import Recall
 from cass.composer.seat import Seat
 from cass.composer.slash import Slash
 from cass.composer.transcript import Inline, Paned, Transcript
+from cass.composer.words import READ_S, Words
 from cass.errors import CassError
 from cass.home import Files
 from cass.records import Approval, Record, TurnEnd
 from cass.viewer import preferences
-from cass.visible import safe, safe_line
+from cass.visible import safe_line
 
-HINT_S = 4.0
 DRAFT_EVERY_S = 0.3
 LOOK_BUSY_S = 0.03
 LOOK_IDLE_S = 0.2
 """How often the chat is looked at: a look is a handful of stats, some 50 µs."""
-NEW_WORKERS = 3
-"""Workers that are started in a row for one message: one that dies of it each time would go on for ever."""
 LAYOUTS = ("inline", "panes", "none")
 
 
@@ -86,16 +85,16 @@ class Composer:
         self._slash = Slash(self)
         self._switch = switch
         self._draft = Draft(files)
-        self._notice: Fragments = []
-        self._hint = ("", 0.0)
+        self._words = Words()
+        self._employer = Employer(self.seat, self, self.put_back)
         self._branch = ""
         self._effort = ""
-        self._is_starting = True
-        self._workers_started = 0
         self._jobs: set[asyncio.Task[None]] = set()
         self._drawn: tuple[object, ...] = ()
-        self.console.app.key_bindings = Keyboard(self).bindings()
-        self.console.app.key_processor.after_key_press += lambda _: self.asking.key_came()
+        self._keyboard = Keyboard(self)
+        self.console.app.key_bindings = self._keyboard.bindings()
+        self.console.app.key_processor.before_key_press += lambda _: self._words.key_begins()
+        self.console.app.key_processor.after_key_press += lambda _: self._key_ends()
 
     # ---- running
 
@@ -140,9 +139,7 @@ class Composer:
         """Look at the chat as long as there is a terminal, and a launcher where there was one."""
         await self.console.drawn.wait()  # the prompt stands before anything else is started
         self.seat.look()
-        self._is_starting = False
-        if not self.seat.is_running:
-            self._start_worker("")
+        self._employer.begin()
         self.do(self._show())
         saved_at = 0.0
         while not self.console.terminal.is_gone and launcher in (0, os.getppid()):
@@ -151,7 +148,7 @@ class Composer:
                 self._save_draft()
                 self._branch = branch(self.cwd())
                 saved_at = time.monotonic()
-            is_near = self.seat.is_busy or self._is_starting or self.asking.question
+            is_near = self.seat.is_busy or self._employer.is_starting or self.asking.question
             await asyncio.sleep(LOOK_BUSY_S if is_near else LOOK_IDLE_S)
         self.console.leave(128 + signal.SIGHUP)
 
@@ -159,10 +156,7 @@ class Composer:
         was_running = self.seat.is_running
         for record in self.seat.look():
             self._hear(record)
-        if was_running and not self.seat.is_running:
-            self._worker_ended()
-        elif self.seat.needs_worker and not self._is_starting:
-            self._start_worker("no worker was running; one is started")
+        self._employer.look(was_running)
         self.transcript.resize()
         if self.asking.update():
             self.attention.call("an approval waits for you")
@@ -176,9 +170,10 @@ class Composer:
 
     def _draw_if_changed(self) -> None:
         seat, question = self.seat, self.asking.question
-        drawn = (seat.standing, seat.is_running, self._is_starting, tuple(seat.queue), str(self._notice), self._branch)
+        words = (str(self._words.noticed), self._hinted())
+        drawn = (seat.standing, seat.is_running, self._employer.is_starting, tuple(seat.queue), words, self._branch)
         asked = (str(question), self.asking.takes_answers())
-        drawn_now = (drawn, asked, self._hinted(), int(self._elapsed()) if seat.is_busy else 0)
+        drawn_now = (drawn, asked, int(self._elapsed()) if seat.is_busy else 0)
         if drawn_now != self._drawn:
             self._drawn = drawn_now
             self.console.redraw()
@@ -209,51 +204,6 @@ class Composer:
             self.transcript = Inline(self.seat.files, self.console, self._warn)
             await self.transcript.show()
 
-    # ---- the worker
-
-    def _start_worker(self, why: str) -> None:
-        if self._workers_started >= NEW_WORKERS:
-            if not self._notice:
-                log = safe_line(str(self.seat.files.log))
-                self._warn(
-                    f"the worker ended {NEW_WORKERS} times in a row (see {log}); the next message starts it again"
-                )
-            return
-        self._workers_started += 1
-        self._is_starting = True
-        if why:
-            self.hint(why)
-        try:
-            starting = self.seat.start_worker()
-        except (OSError, CassError) as e:
-            self._worker_failed(str(e))
-            return
-        loop = asyncio.get_running_loop()
-
-        def spoke() -> None:
-            loop.remove_reader(starting.fileno())
-            self._is_starting = False
-            try:
-                starting.wait(1)
-                self.seat.is_running = True
-            except CassError as e:
-                self._worker_failed(str(e))
-
-        loop.add_reader(starting.fileno(), spoke)
-
-    def _worker_failed(self, why: str) -> None:
-        """Say why; what waits for a worker that cannot start comes back to where it can be sent from again."""
-        self._is_starting = False
-        self._workers_started = NEW_WORKERS
-        self._notice = [("class:error", safe(why))]
-        self.put_back(self.seat.take_back(mine=True))
-
-    def _worker_ended(self) -> None:
-        if self.seat.needs_worker:
-            self._start_worker("the worker ended; it is started again")
-        else:
-            self._warn("the worker ended; the next message starts it again")
-
     def _decide(self, decision: dict[str, Any]) -> None:
         self.do(self._ask(decision))
 
@@ -273,8 +223,8 @@ class Composer:
         texts = self.seat.waiting()
         return footer.queue_lines(texts, self.console.columns) if texts else []
 
-    def notice(self) -> Fragments:
-        return self._notice
+    def noticed(self) -> Fragments:
+        return self._words.noticed
 
     def question(self) -> Fragments:
         return self.asking.fragments()
@@ -289,7 +239,7 @@ class Composer:
 
     def _state(self) -> str:
         """What stands in the place of the worker's own word."""
-        return "" if self.seat.is_running else "starting" if self._is_starting else "no worker"
+        return "" if self.seat.is_running else "starting" if self._employer.is_starting else "no worker"
 
     def help(self, width: int, room: bool) -> Fragments:
         if hint := self._hinted():
@@ -302,25 +252,39 @@ class Composer:
     def cwd(self) -> str:
         return self.seat.standing.cwd or os.getcwd()
 
+    def is_hinted(self, text: str) -> bool:
+        """Whether this hint stands on the screen."""
+        return self._hinted() == text
+
     def _hinted(self) -> str:
-        text, until = self._hint
-        return text if time.monotonic() < until else ""
+        return self._words.hinted(time.monotonic())
 
     def _elapsed(self) -> float:
         since = self.seat.standing.since
         return max(time.time() - datetime.fromisoformat(since).timestamp(), 0) if since else 0
 
-    def _warn(self, text: str) -> None:
-        self._notice = [("class:warning", text)]
+    def notice(self, style: str, text: str) -> None:
+        """Show a line above the draft until it was read; `style` is ``warning`` or ``error``."""
+        self._words.notice(style, text, time.monotonic())
         self.console.redraw()
+
+    def _warn(self, text: str) -> None:
+        self.notice("warning", text)
+
+    def _key_ends(self) -> None:
+        if self._keyboard.takes_report():
+            self._words.report_ends()
+            return
+        self._words.key_ends(time.monotonic())
+        self.asking.key_came()
 
     # ---- what keys and slash commands do
 
     def say(self, text: str) -> None:
         self.console.print(text)
 
-    def hint(self, text: str, seconds: float = HINT_S) -> None:
-        self._hint = (text, time.monotonic() + seconds)
+    def hint(self, text: str, seconds: float = READ_S) -> None:
+        self._words.hint(text, time.monotonic(), seconds)
         self.console.redraw()
 
     def leave(self, *switch_to: str) -> None:
@@ -423,8 +387,8 @@ class Composer:
             self._send(said)
 
     def _send(self, text: str, *, steer: bool = False) -> None:
-        self._notice = []
-        self._workers_started = 0
+        self._words.forget_notice()
+        self._employer.try_again()
         self.seat.send(text, steer=steer)
         self._look()
 

@@ -80,7 +80,7 @@ class Shown(Protocol):
         """The block that still grows, in ANSI; "" for none."""
 
     def waiting(self) -> Fragments: ...
-    def notice(self) -> Fragments: ...
+    def noticed(self) -> Fragments: ...
     def question(self) -> Fragments: ...
     def status(self, width: int) -> Fragments: ...
     def help(self, width: int, room: bool) -> Fragments: ...
@@ -232,7 +232,7 @@ class Console:
                 _when(shown.waiting, _lines(shown.waiting)),
                 _when(shown.question, _lines(shown.question)),
                 ConditionalContainer(self._reason_window, Condition(lambda: self.in_reason)),
-                _when(shown.notice, _lines(shown.notice)),
+                _when(shown.noticed, _lines(shown.noticed)),
                 draft,
                 self._search,
                 CompletionsMenu(max_height=8),
@@ -250,7 +250,7 @@ class Console:
 
     def _live(self) -> AnyFormattedText:
         """The end of what grows: the rest of it is printed when it is finished."""
-        below = sum(_height(lines) for lines in (self._shown.waiting(), self._shown.notice()))
+        below = sum(_height(lines) for lines in (self._shown.waiting(), self._shown.noticed()))
         rows = max(self.size.rows - ROWS_BELOW_LIVE - below - self.draft.document.line_count, 1)
         return ANSI(terminal.without_commands("\n".join(self._shown.live().rstrip("\n").split("\n")[-rows:])))
 

@@ -21,6 +21,8 @@ from cass.composer.seat import Seat
 from cass.composer.transcript import Transcript
 
 LEAVE_WITHIN_S = 1.5
+AGAIN = "Ctrl-C again to leave"
+"""What this says holds as long as it stands on the screen: any other key takes it away."""
 PASTE_TAIL_S = 0.05
 """An Enter so soon after a paste belongs to it: the text held the code that ends a paste."""
 
@@ -45,6 +47,7 @@ class Composing(Protocol):
 
     def do(self, work: Coroutine[Any, Any, None]) -> None: ...
     def hint(self, text: str, seconds: float = ...) -> None: ...
+    def is_hinted(self, text: str) -> bool: ...
     def submit(self, *, steer: bool = False) -> None: ...
     def interrupt(self) -> None: ...
     def put_back(self, texts: list[str]) -> bool: ...
@@ -57,7 +60,7 @@ class Composing(Protocol):
 class Keyboard:
     def __init__(self, composer: Composing) -> None:
         self._composer = composer
-        self._leaving_until = 0.0
+        self._is_reported = False
         self._pasted_at = 0.0
 
     def bindings(self) -> KeyBindings:
@@ -77,10 +80,15 @@ class Keyboard:
         self._pasted_at = time.monotonic()
 
     def focus_in(self, event: KeyPressEvent) -> None:
-        self._composer.attention.is_focused = True
+        self._composer.attention.is_focused = self._is_reported = True
 
     def focus_out(self, event: KeyPressEvent) -> None:
-        self._composer.attention.is_focused = False
+        self._composer.attention.is_focused, self._is_reported = False, True
+
+    def takes_report(self) -> bool:
+        """Whether what came last was a word of the terminal's own, and no key. Asked once for each."""
+        was_reported, self._is_reported = self._is_reported, False
+        return was_reported
 
     def enter(self, event: KeyPressEvent) -> None:
         if self._composer.console.in_reason:
@@ -123,12 +131,11 @@ class Keyboard:
             return
         if self._composer.seat.is_busy:
             self._composer.interrupt()
-        elif time.monotonic() < self._leaving_until:
+        elif self._composer.is_hinted(AGAIN):
             self._composer.leave()
         else:
             self._draft.reset()
-            self._leaving_until = time.monotonic() + LEAVE_WITHIN_S
-            self._composer.hint("Ctrl-C again to leave", LEAVE_WITHIN_S)
+            self._composer.hint(AGAIN, LEAVE_WITHIN_S)
 
     def leave_if_empty(self, event: KeyPressEvent) -> None:
         if self._draft.text:

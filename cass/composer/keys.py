@@ -95,13 +95,17 @@ def feed(input: Input, early: bytes) -> None:
 
 
 def more_follows(event: KeyPressEvent) -> bool:
-    """Whether more input is there already: a person's Enter comes alone, that of a paste does not."""
-    if event.app.key_processor.input_queue:
-        return True
+    """Whether more keys are there already: a person's Enter comes alone, that of a paste does not.
+
+    What else the terminal says, such as that it is looked at no more, may well come with it.
+    """
+    queue = event.app.key_processor.input_queue
     try:
-        return bool(select.select([event.app.input.fileno()], [], [], 0)[0])
+        if select.select([event.app.input.fileno()], [], [], 0)[0]:
+            event.app.key_processor.feed_multiple(event.app.input.read_keys())
     except (OSError, NotImplementedError):
-        return False
+        pass  # an input without a file has given all it has
+    return any(press.key not in (FOCUS_IN, FOCUS_OUT) for press in queue)
 
 
 def pasted(data: str) -> str:
