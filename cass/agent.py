@@ -80,6 +80,8 @@ class Desk:
     """Whether the person wants to be heard before the turn goes on."""
     steering: Callable[[], User | None]
     """The next message of those; handed out once, and only when it is written down at once."""
+    turn: str = ""
+    """Id of the user message that is being answered."""
 
     def status(self, state: str, detail: str | None = None) -> Status:
         return Status(
@@ -91,6 +93,7 @@ class Desk:
             used=context.used(self.records),
             limit=self.context_limit,
             detail=detail,
+            turn=self.turn,
         )
 
 
@@ -113,6 +116,11 @@ class _State:
     reasoning: list[str] = field(default_factory=list)
     output: list[str] = field(default_factory=list)
     """What the running tool has said."""
+
+    @property
+    def of(self) -> str:
+        """Id of the last whole answer."""
+        return self.last.id if self.last is not None else ""
 
     def begin(self, of: str) -> None:
         self.growing = of
@@ -299,7 +307,7 @@ async def _call(desk: Desk, state: _State, call: ToolCall) -> AsyncGenerator[Rec
             action = tool.action(call.arguments, place)
             decision = access.decide(_mode(desk, state), desk.rules, action)
             if isinstance(decision, Ask):
-                request = _question(call, decision, action)
+                request = _question(call, decision, action, state.of)
                 async for record in _asked(desk, state, request):
                     yield record
                     if isinstance(record, Approval):
@@ -326,7 +334,7 @@ def _bug(call: ToolCall, error: Exception) -> ToolResult:
     return _result(call, f"Error: {call.name} has a bug: {type(error).__name__}: {str(error)[:200]}")
 
 
-def _question(call: ToolCall, ask: Ask, action: access.Action) -> ApprovalRequest:
+def _question(call: ToolCall, ask: Ask, action: access.Action, of: str) -> ApprovalRequest:
     return ApprovalRequest(
         request_id=jsonl.new_id(),
         tool_call_id=call.id,
@@ -335,6 +343,7 @@ def _question(call: ToolCall, ask: Ask, action: access.Action) -> ApprovalReques
         reason=ask.reason,
         sandboxed=False,
         rule=access.rule_for(action),
+        of=of,
         created_at=jsonl.now(),
     )
 
@@ -376,7 +385,7 @@ async def _run(
     desk: Desk, state: _State, call: ToolCall, tool: tools.Tool, place: Place
 ) -> AsyncGenerator[Record, None]:
     yield desk.status("running")
-    yield ToolStarted(tool_call_id=call.id, created_at=jsonl.now())
+    yield ToolStarted(tool_call_id=call.id, of=state.of, created_at=jsonl.now())
     state.output.clear()
     async with aclosing(tool.run(call.arguments, place)) as pieces:
         async for piece in pieces:

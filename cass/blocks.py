@@ -4,10 +4,11 @@
 
 A block is a record as it is, or a tool call together with its approval and its result. Finished blocks depend on the
 chat alone and come once each, in order; what the chat has settled supersedes what was live. Live records are matched
-by id and time, never by the order in which the two files were read.
+by id, never by the order in which the two files were read, and never by a clock, which somebody may set back.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -86,8 +87,8 @@ class Now:
 class _Text:
     """Pieces of a growing message; joined when looked at, so that many small ones cost no more than few long ones."""
 
-    since: str
-    """When the status before its first piece was written."""
+    turn: str
+    """The one that ran when its first piece came."""
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
@@ -115,6 +116,10 @@ def _joined(pieces: list[str]) -> str:
 
 @dataclass(slots=True)
 class _Run:
+    """The last run of a call. Should an answer use an id twice, the calls run one after the other."""
+
+    number: int
+    """1 for the first run of this id in this answer."""
     since: str
     output: list[str] = field(default_factory=list)
 
@@ -127,26 +132,31 @@ class Fold:
         self._cwd: str | None = None
         self._calls: list[Call] = []
         """Calls not yet emitted, in order, all of one message."""
-        self._called_at = ""
+        self._of = ""
+        """Id of that message."""
+        self._given: set[tuple[str, ...]] = set()
+        """Keys of the results that they have got."""
         self._free_at = ""
         """When the last thing happened that the next call had to wait for: calls run one after the other."""
         self._texts: dict[str, _Text] = {}
-        self._runs: dict[str, _Run] = {}
-        self._results: dict[str, str] = {}
-        """When the last result of each call id came: what ran before it is over."""
+        self._runs: dict[tuple[str, str], _Run] = {}
+        """By the ids of answer and call."""
+        self._last_run: dict[str, _Run] = {}
+        """By the id of the call: output names no more."""
+        self._results: Counter[tuple[str, str]] = Counter()
         self._asked: dict[str, ApprovalRequest] = {}
         self._status: Status | None = None
         self._began: str | None = None
         """When the last turn did."""
         self._is_in_turn = False
         self._output = 0
-        self._ended = ""
-        """When the last turn known to have ended did: what was live before is over."""
+        self._ended: set[str] = set()
+        """Turns that ended: what was live in them is over."""
 
     def step(self, record: Record) -> list[Block]:
         """Fold one record in; return the blocks that are finished by it."""
         key = _key(record)
-        if key in self._seen and not self._is_result_wanted(record):
+        if key in self._seen and not (key in self._given and self._is_result_wanted(record)):
             return []
         if key is not None:
             self._seen.add(key)
@@ -157,15 +167,15 @@ class Fold:
                 self._texts.pop(record.id, None)
                 self._output += record.usage.output if record.usage else 0
                 blocks = [*self._flush(), record]
-                self._calls = [Call(call=call) for call in record.tool_calls]
-                self._called_at = self._free_at = record.created_at
+                self._calls, self._of = [Call(call=call) for call in record.tool_calls], record.id
+                self._given, self._free_at = set(), record.created_at
                 return blocks
             case Approval():
                 return self._approval(record)
             case ToolResult():
                 return self._result(record)
             case TurnEnd():
-                self._ended = max(self._ended, record.created_at)
+                self._ended |= {record.turn, *record.answers}
                 self._is_in_turn = False
                 return [*self._flush(), record]
             case User():
@@ -184,10 +194,13 @@ class Fold:
         return [block for record in records for block in self.step(record)]
 
     def now(self) -> Now:
-        answer = next((text.answer(of) for of, text in reversed(self._texts.items()) if self._holds(text.since)), None)
+        texts = reversed(self._texts.items())
+        answer = next((text.answer(of) for of, text in texts if text.turn not in self._ended), None)
         call = next((self._running(call) for call in self._calls if call.result is None), None)
-        status = self._status if self._status is not None and self._holds(self._status.created_at) else None
-        return Now(answer, call, status, self._began if self._is_in_turn else None, self._output)
+        status = self._status if self._status is not None and self._status.turn not in self._ended else None
+        if not self._is_in_turn:
+            return Now(answer, call, status)
+        return Now(answer, call, status, self._began, self._output)
 
     # ---- facts
 
@@ -208,20 +221,19 @@ class Fold:
 
     def _result(self, result: ToolResult) -> list[Block]:
         """Put `result` under its call. Ids may repeat, so it belongs to the first call of that id which has none."""
-        self._results[result.tool_call_id] = max(result.created_at, self._results.get(result.tool_call_id, ""))
         began, self._free_at = self._free_at, result.created_at
         for i, call in enumerate(self._calls):
             if call.call.id == result.tool_call_id and call.result is None:
                 self._calls[i] = replace(call, result=result, started_at=began or None)
+                self._results[self._of, result.tool_call_id] += 1
+                self._given.add(_key(result) or ())
                 return self._finished()
         return [Call(call=ToolCall(result.tool_call_id, result.name), result=result)]
 
     def _is_result_wanted(self, record: Record) -> bool:
         """Whether `record` may be a second result that is just like one before it: same id, text and millisecond."""
-        return (
-            isinstance(record, ToolResult)
-            and record.created_at >= self._called_at
-            and any(call.call.id == record.tool_call_id and call.result is None for call in self._calls)
+        return isinstance(record, ToolResult) and any(
+            call.call.id == record.tool_call_id and call.result is None for call in self._calls
         )
 
     def _finished(self) -> list[Block]:
@@ -238,33 +250,31 @@ class Fold:
     def _live(self, record: Record) -> None:
         match record:
             case Status():
-                if self._status is None or record.created_at >= self._status.created_at:
-                    self._status = record
+                self._status = record
             case Delta():
                 if ("assistant", record.of) not in self._seen:
-                    since = self._status.created_at if self._status else ""
-                    self._texts.setdefault(record.of, _Text(since)).add(record)
-            case ToolStarted():
-                self._runs[record.tool_call_id] = _Run(record.created_at)
-            case ToolOutput():
-                self._runs.setdefault(record.tool_call_id, _Run("")).output.append(record.text)
+                    turn = self._status.turn if self._status else ""
+                    self._texts.setdefault(record.of, _Text(turn)).add(record)
+            case ToolStarted(tool_call_id=id):
+                before = self._runs.get((record.of, id))
+                run = _Run(before.number + 1 if before else 1, record.created_at)
+                self._runs[record.of, id] = self._last_run[id] = run
+            case ToolOutput(tool_call_id=id):
+                if id in self._last_run:
+                    self._last_run[id].output.append(record.text)
             case ApprovalRequest():
                 if ("approval", record.request_id) not in self._seen:
                     self._asked[record.request_id] = record
             case _:  # the system prompt, and kinds of a later version: nothing to see
                 pass
 
-    def _holds(self, since: str) -> bool:
-        return since >= self._ended
-
     def _running(self, call: Call) -> Call:
-        id = call.call.id
-        over = max(self._results.get(id, ""), self._ended)  # an earlier call of the same id
-        request = next((r for r in self._asked.values() if r.tool_call_id == id and r.created_at >= over), None)
-        run = self._runs.get(id)
-        if run is None or run.since <= over:
+        key = self._of, call.call.id
+        request = next((r for r in self._asked.values() if (r.of, r.tool_call_id) == key), None)
+        run = self._runs.get(key)
+        if run is None or run.number <= self._results[key]:
             return replace(call, request=request)
-        return replace(call, request=request, started_at=run.since or None, output=_joined(run.output))
+        return replace(call, request=request, started_at=run.since, output=_joined(run.output))
 
 
 def _key(record: Record) -> tuple[str, ...] | None:

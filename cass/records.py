@@ -226,6 +226,8 @@ class ToolStarted(_Value):
     type: ClassVar[str] = "tool_started"
     tool_call_id: str
     created_at: str
+    of: str = ""
+    """Id of the answer that asks for the call: ids of calls repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -252,6 +254,8 @@ class ApprovalRequest(_Value):
     created_at: str
     rule: str | None = None
     """The rule that the answer "always" would give."""
+    of: str = ""
+    """Id of the answer that asks for the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -271,6 +275,8 @@ class Status(_Value):
     """Tokens the model takes."""
     detail: str | None = None
     """A line for people: what is retried, when, why."""
+    turn: str = ""
+    """Id of the user message whose turn runs; "" between turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

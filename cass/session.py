@@ -131,7 +131,7 @@ class Session:
         if self._busy:
             raise UsageError("a turn is running in this session: finish or leave it first")
         user = content if isinstance(content, User) else self.user(content, ask=ask, origin={"by": "api"})
-        return Turn(self, agent.turn(self.desk, user))
+        return Turn(self, agent.turn(self.desk, user), user.id)
 
     def compact(self, focus: str | None = None) -> "Turn":
         """Replace the history by a summary of the model's. Iterate it as a turn; a failure raises CassError."""
@@ -235,7 +235,7 @@ class Session:
         self.state = state
         self.live.write(self.desk.status(state))
 
-    def begin(self) -> None:
+    def begin(self, turn: str) -> None:
         """A turn begins: a new live file. Raises UsageError while another one runs, ChatBroken."""
         if self._busy:
             raise UsageError("a turn is running in this session: finish or leave it first")
@@ -243,12 +243,13 @@ class Session:
         self._busy = True
         self._pending = None
         self._asked.clear()
-        self.state = "thinking"
+        self.state, self.desk.turn = "thinking", turn
         self.live.begin(self.desk.status("thinking"))
 
     def end(self) -> None:
         self._busy = False
         self._pending = None
+        self.desk.turn = ""
         self.show("idle")
 
     def repair(self, reason: str) -> None:
@@ -320,9 +321,11 @@ class Session:
 class Turn:
     """A running turn: iterate it for its records; leaving it early cancels it and leaves the chat valid."""
 
-    def __init__(self, session: Session, found: AsyncGenerator[Record, None]) -> None:
+    def __init__(self, session: Session, found: AsyncGenerator[Record, None], id: str = "") -> None:
+        """`id` is that of the user message; "" where there is none."""
         self._session = session
         self._records = found
+        self._id = id
         self._task: asyncio.Task[Any] | None = None
         self._cancelled = False
         self._thrown = False
@@ -330,7 +333,7 @@ class Turn:
         self._over = False
 
     async def __aenter__(self) -> Self:
-        self._session.begin()
+        self._session.begin(self._id)
         return self
 
     async def __aexit__(

@@ -29,6 +29,7 @@ from cass.records import (
     ToolStarted,
     TurnEnd,
     Unknown,
+    Usage,
     User,
 )
 from cass.visible import safe, safe_line
@@ -54,20 +55,21 @@ def end(turn: str = "u", outcome: str = "done", at: str = AT) -> TurnEnd:
     return TurnEnd(turn=turn, answers=(turn,), outcome=outcome, created_at=at)
 
 
-def status(state: str = "thinking", at: str = AT) -> Status:
-    return Status(state=state, mode="read-only", provider="p", model="m", created_at=at)
+def status(state: str = "thinking", at: str = AT, turn: str = "") -> Status:
+    return Status(state=state, mode="read-only", provider="p", model="m", created_at=at, turn=turn)
 
 
 # ---- the order of two files does not matter
 
 
 def chronicle(rng: random.Random) -> list[Record]:
-    """A chat and its live records as they are written, each with a later time than the one before."""
-    clock = iter(f"2026-01-01T00:{i // 60:02d}:{i % 60:02d}.000Z" for i in range(3000))
+    """A chat and its live records as they are written; half of the time on a machine whose clock is set at random."""
+    seconds = rng.choices(range(3600), k=3000) if rng.random() < 0.5 else range(3000)
+    clock = iter(f"2026-01-01T00:{i // 60:02d}:{i % 60:02d}.000Z" for i in seconds)
     made: list[Record] = [replace(META, created_at=next(clock)), System(content="s")]
     for turn in range(rng.randrange(1, 4)):
         made.append(replace(user(f"u{turn}"), created_at=next(clock)))
-        made.append(status(at=next(clock)))
+        made.append(status(at=next(clock), turn=f"u{turn}"))
         for message in range(rng.randrange(0, 4)):
             of = f"a{turn}.{message}"
             made += [Delta(of=of, text=f"{of} "), Delta(of=of, reasoning="r"), Delta(of=of, text="more")]
@@ -76,7 +78,7 @@ def chronicle(rng: random.Random) -> list[Record]:
                 continue  # its provider failed: it never becomes a fact
             made.append(replace(assistant(of, f"{of} more", calls), created_at=next(clock)))
             for call in calls:
-                made += act(rng, call, f"r{turn}.{message}.{call}", clock)
+                made += act(rng, of, call, f"r{turn}.{message}.{call}", clock)
         if rng.random() < 0.8:
             outcome = rng.choice(["done", "failed"])
             made.append(end(f"u{turn}", outcome, next(clock)))
@@ -84,7 +86,7 @@ def chronicle(rng: random.Random) -> list[Record]:
     return made
 
 
-def act(rng: random.Random, call: str, request: str, clock: Any) -> list[Record]:
+def act(rng: random.Random, of: str, call: str, request: str, clock: Any) -> list[Record]:
     made: list[Record] = []
     if rng.random() < 0.4:
         made.append(
@@ -96,12 +98,13 @@ def act(rng: random.Random, call: str, request: str, clock: Any) -> list[Record]
                 reason="why",
                 sandboxed=False,
                 created_at=next(clock),
+                of=of,
             )
         )
         made.append(
             Approval(request_id=request, tool_call_id=call, decision="approved", by="me", created_at=next(clock))
         )
-    made += [ToolStarted(tool_call_id=call, created_at=next(clock)), ToolOutput(tool_call_id=call, text=request)]
+    made += [ToolStarted(tool_call_id=call, created_at=next(clock), of=of), ToolOutput(tool_call_id=call, text=request)]
     made.append(result(call, f"result {request}", at=next(clock)))
     return made
 
@@ -205,10 +208,10 @@ def test_deltas_grow_one_answer_until_the_chat_holds_it() -> None:
 
 def test_what_was_live_before_a_turn_ended_is_over() -> None:
     fold = Fold()
-    fold.steps([status(at="2026-01-01T00:00:01.000Z"), Delta(of="lost", text="half")])
-    fold.step(end(outcome="failed", at="2026-01-01T00:00:02.000Z"))
+    fold.steps([status(turn="u"), Delta(of="lost", text="half")])
+    fold.step(end(outcome="failed"))
     assert fold.now() == Now()
-    fold.steps([status(at="2026-01-01T00:00:03.000Z"), Delta(of="next", text="new")])
+    fold.steps([status(turn="u2"), Delta(of="next", text="new")])
     assert fold.now().answer == Answer(of="next", text="new")
 
 
@@ -216,7 +219,7 @@ def test_an_approval_is_asked_for_until_it_is_given() -> None:
     fold = Fold()
     asked = assistant(calls=["x"])
     request = ApprovalRequest(
-        request_id="r", tool_call_id="x", name="read", arguments={}, reason="why", sandboxed=True, created_at=AT
+        request_id="r", tool_call_id="x", name="read", arguments={}, reason="why", sandboxed=True, created_at=AT, of="a"
     )
     given_ = Approval(request_id="r", tool_call_id="x", decision="approved", by="me", created_at=AT)
     fold.steps([asked, request])
@@ -226,6 +229,28 @@ def test_an_approval_is_asked_for_until_it_is_given() -> None:
     assert fold.step(result("x")) == [
         Call(call=asked.tool_calls[0], approval=given_, result=result("x"), started_at=AT)
     ]
+
+
+def test_a_clock_that_is_set_back_makes_no_waiting_call_look_as_if_it_ran() -> None:
+    fold = Fold()
+    early, late = "2026-01-01T00:00:00.000Z", "2026-01-01T09:00:00.000Z"
+    fold.steps([user(), replace(assistant("a", calls=["call_0"]), created_at=late)])
+    fold.steps(
+        [ToolStarted(tool_call_id="call_0", created_at=late, of="a"), ToolOutput(tool_call_id="call_0", text="o")]
+    )
+    assert fold.now().call.output == "o"  # type: ignore[union-attr]
+    fold.steps([result("call_0", at=early), replace(assistant("b", calls=["call_0"]), created_at=early)])
+    assert fold.now().call == Call(call=ToolCall("call_0", "read", {"path": "call_0"}))
+    fold.step(ToolStarted(tool_call_id="call_0", created_at=early, of="b"))
+    assert fold.now().call.started_at == early  # type: ignore[union-attr]
+
+
+def test_what_the_turn_took_is_no_part_of_what_comes_after_it() -> None:
+    fold = Fold()
+    fold.steps([user(), status(turn="u"), replace(assistant(), usage=Usage(900, 120))])
+    assert (fold.now().since, fold.now().output) == (AT, 120)
+    fold.steps([end(), status(turn="")])
+    assert (fold.now().since, fold.now().output) == (None, 0)
 
 
 def test_many_deltas_cost_time_in_proportion_to_their_number() -> None:

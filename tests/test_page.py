@@ -38,7 +38,7 @@ from cass.visible import safe
 AT = "2026-01-01T00:00:00.000Z"
 LATER = "2026-01-01T00:00:01.000Z"
 BARE = Look(width=60, escapes=False, color=False)
-THINKING = Status(state="thinking", mode="read-only", provider="p", model="m", created_at=AT)
+THINKING = Status(state="thinking", mode="read-only", provider="p", model="m", created_at=AT, turn="u")
 
 LINES = [
     "text",
@@ -182,7 +182,7 @@ def test_live_state_is_not_shown_without_a_worker() -> None:
 def test_a_call_that_a_dead_worker_left_is_shown_to_have_no_result() -> None:
     page = Page(BARE)
     asked, done = called("x")
-    page.take([user(), asked, ToolStarted(tool_call_id="x", created_at=AT)], is_running=True)
+    page.take([user(), asked, ToolStarted(tool_call_id="x", created_at=AT, of="of x")], is_running=True)
     assert page.live(0.0, 10) == ["", "· ls x", "  ╰ running"]
     page.take([], is_running=False)
     assert page.live(0.0, 10) == ["", "● ls x", "  ╰ no result"]
@@ -197,7 +197,11 @@ def test_what_grows_fits_the_screen(width: int, height: int) -> None:
     )
     for records in (
         [THINKING, Delta(of="a", text="- item 漢字\n" * 30)],
-        [asked, ToolStarted(tool_call_id="x", created_at=AT), ToolOutput(tool_call_id="x", text="wide\t" * 400)],
+        [
+            asked,
+            ToolStarted(tool_call_id="x", created_at=AT, of="of"),
+            ToolOutput(tool_call_id="x", text="wide\t" * 400),
+        ],
     ):
         page.take(records, True)
         lines = page.live(1.8e9, height)
@@ -230,7 +234,8 @@ def test_within_a_composer_only_what_grows_is_live() -> None:
 def test_the_last_turn_comes_again_in_another_look_and_what_grows_with_it() -> None:
     page = Page(BARE)
     page.take([user(), *called("x", "\n".join(map(str, range(30)))), ended()], True)
-    page.take([user("u2", "next"), *called("y", "\n".join(map(str, range(30)))), THINKING], True)
+    page.take([user("u2", "next"), *called("y", "\n".join(map(str, range(30))))], True)
+    page.take([replace(THINKING, turn="u2")], True)
     page.take([Delta(of="a", text="Done.\n\nAnd")], True)
     again = page.again(Look(width=60, escapes=False, color=False, full=True), "tool output in full")
     text = "\n".join(again)

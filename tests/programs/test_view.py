@@ -62,7 +62,7 @@ def listed(call: str, lines: int) -> list[Record]:
 
 
 def thinking(state: str = "thinking") -> Status:
-    return Status(state=state, mode="read-only", provider="demo", model="demo", created_at=now())
+    return Status(state=state, mode="read-only", provider="demo", model="demo", created_at=now(), turn="u")
 
 
 @pytest.fixture
@@ -449,12 +449,13 @@ def test_a_call_runs_with_its_last_output_and_ends_with_its_result(
         reason="it asks",
         sandboxed=False,
         created_at=now(),
+        of="a",
     )
     worker.write(request)
     viewer.see("waits for approval: it asks")
     assert "not sandboxed" in viewer.glass.text
     append(files, Approval(request_id="r", tool_call_id="x", decision="approved", by="ada in pane 2", created_at=now()))
-    worker.write(ToolStarted(tool_call_id="x", created_at=now()))
+    worker.write(ToolStarted(tool_call_id="x", created_at=now(), of="a"))
     for i in range(50):
         worker.write(ToolOutput(tool_call_id="x", text=f"step {i}\n"))
     text = viewer.see("step 49")
@@ -675,7 +676,7 @@ def test_who_looks_elsewhere_is_told_once_of_each_approval(
     viewer.see("❯ go")
     viewer.press(b"\x1b[O")
     request = {"request_id": "r", "tool_call_id": "x", "name": "shell", "arguments": {}, "reason": "it asks"}
-    worker.write(ApprovalRequest(**request, sandboxed=False, created_at=now()))  # type: ignore[arg-type]
+    worker.write(ApprovalRequest(**request, sandboxed=False, created_at=now(), of="a"))  # type: ignore[arg-type]
     viewer.see("waits for approval")
     for i in range(3):
         append(files, user(f"more {i}", f"m{i}"))
