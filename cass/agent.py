@@ -35,6 +35,7 @@ from cass.records import (
     Usage,
     User,
 )
+from cass.snapshots import Call, Keep, keep_nothing
 from cass.tools.paths import Place
 
 RETRIES = 4
@@ -82,6 +83,8 @@ class Desk:
     """The next message of those; handed out once, and only when it is written down at once."""
     turn: str = ""
     """Id of the user message that is being answered."""
+    keeping: Callable[[Call], Keep] = lambda _: keep_nothing
+    """Who keeps what a call is about to change."""
 
     def status(self, state: str, detail: str | None = None) -> Status:
         return Status(
@@ -196,11 +199,11 @@ async def _rounds(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
                 yield record
         assert state.last is not None
         steered = False
-        for call in state.last.tool_calls:
+        for number, call in enumerate(state.last.tool_calls):
             if steered:
                 yield _result(call, "Error: not run: the user wrote")
                 continue
-            async with aclosing(_call(desk, state, call)) as found:
+            async with aclosing(_call(desk, state, call, number)) as found:
                 async for record in found:
                     yield record
             steered = desk.is_steered()
@@ -293,12 +296,18 @@ def _mode(desk: Desk, state: _State) -> Mode:
 # ---- running a tool -------------------------------------------------------------------------------------------------
 
 
-async def _call(desk: Desk, state: _State, call: ToolCall) -> AsyncGenerator[Record, None]:
-    """Run one call, if it may; its result is the last record."""
+async def _call(desk: Desk, state: _State, call: ToolCall, number: int) -> AsyncGenerator[Record, None]:
+    """Run one call, the `number`-th of its answer, if it may; its result is the last record."""
     if call.arguments_raw is not None:
         yield _result(call, f"Error: the arguments of {call.name} are not a JSON object: {call.arguments_raw[:200]}")
         return
-    place = dataclasses.replace(desk.place, call_id=re.sub(r"\W", "-", call.id)[:64] or "call", decided={})
+    assert state.last is not None
+    place = dataclasses.replace(
+        desk.place,
+        call_id=re.sub(r"\W", "-", call.id)[:64] or "call",
+        decided={},
+        keep=desk.keeping((state.last.id, number)),
+    )
     try:
         tool = tools.find(call.name)
         if call.name not in access.tools(_mode(desk, state)):

@@ -184,6 +184,12 @@ def meta(found: list[Record]) -> Meta | None:
     return next((record for record in reversed(found) if isinstance(record, Meta)), None)
 
 
+def family(found: list[Record], files: Files) -> str:
+    """The chat that this one and all its branches come from."""
+    first = meta(found)
+    return (first.family if first else None) or files.chat_id
+
+
 def damage(found: list[Record]) -> list[Notice]:
     """The warnings about damaged lines among the records of a chat."""
     return [record for record in found if isinstance(record, Notice)]

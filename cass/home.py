@@ -42,6 +42,16 @@ class Home:
     def history(self) -> Path:
         return self.root / "history.jsonl"
 
+    @property
+    def edits(self) -> Path:
+        """What write, edit and restores changed: a journal a chat."""
+        return self.root / "file-edits"
+
+    @property
+    def blobs(self) -> Path:
+        """Contents, each named by its SHA-256."""
+        return self.root / "blobs"
+
     def files(self, chat_id: str) -> "Files":
         return Files(self, chat_id)
 
@@ -61,6 +71,10 @@ class Files:
     @property
     def chat(self) -> Path:
         return Path(f"{self.home.root}/conversations/{self.chat_id}.jsonl")
+
+    @property
+    def edits(self) -> Path:
+        return Path(f"{self.home.root}/file-edits/{self.chat_id}.jsonl")
 
     @property
     def run(self) -> Path:

@@ -83,6 +83,9 @@ class Meta(_Value):
     v: int = 1
     parent_chat_id: str | None = None
     branch_from: str | None = None
+    """Id of the parent's message, or of its tool call, that the branch begins at."""
+    family: str | None = None
+    """The chat that all branches come from; None for that chat itself."""
     agents_files: list[dict[str, str]] | None = None
     """Project instructions that the system prompt holds: ``{"path", "sha256"}``."""
 

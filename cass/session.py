@@ -42,6 +42,7 @@ from cass.records import (
     TurnEnd,
     User,
 )
+from cass.snapshots import Journal
 from cass.tools.paths import Place
 
 _LIVE = (Delta, ToolStarted, ToolOutput, ApprovalRequest, Status, Notice)
@@ -288,6 +289,7 @@ class Session:
             answer=self._ask,
             is_steered=lambda: self.is_steered(),
             steering=lambda: self.steering(),
+            keeping=Journal(self.files, chat.family(self.chat.records, self.files)).of_call,
         )
 
     def _mend(self, root: Path) -> None:

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 
 ORDER = """
     errors home jsonl visible records access
-    ignore walk names query search inbox presence catalogue tail chat decisions known instructions
+    ignore walk names snapshots query search inbox presence catalogue tail chat decisions known instructions
     written connection config
     prompt context blocks markdown commands
     providers.sse providers.veil providers.failures providers.openai_compatible providers.demo providers.http providers
@@ -21,7 +21,7 @@ ORDER = """
     viewer.attention viewer.prose viewer.look viewer.changes viewer.calls viewer.render
     viewer.since viewer.preferences viewer.reading viewer.page viewer.surface viewer.watch viewer.view viewer
     composer.history composer.draft composer.pastes composer.standing composer.proposal composer.question
-    composer.frames composer.foreground composer.attention composer.branch composer.panes composer.transcript
+    composer.frames composer.foreground composer.attention composer.git composer.panes composer.transcript
     composer.seat composer.words composer.employer composer.footer composer.slash composer.tree composer.paths
     composer.completion composer.models
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager

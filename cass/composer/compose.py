@@ -22,13 +22,13 @@ from cass.access import Mode
 from cass.composer import footer, keys, models, pager, picker
 from cass.composer.asking import Asking
 from cass.composer.attention import Attention
-from cass.composer.branch import branch
 from cass.composer.completion import EFFORTS
 from cass.composer.console import Console
 from cass.composer.draft import Draft
 from cass.composer.employer import Employer
 from cass.composer.errands import Errands
 from cass.composer.footer import Surroundings
+from cass.composer.git import branch
 from cass.composer.keyboard import Keyboard
 from cass.composer.models import Model
 from cass.composer.pastes import Pastes

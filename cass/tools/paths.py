@@ -17,6 +17,7 @@ from cass.access import Reach
 from cass.errors import ToolError
 from cass.home import Home
 from cass.names import quoted, unquoted
+from cass.snapshots import Keep, keep_nothing
 from cass.walk import DEPTH_LIMIT, descend, identity, kind
 
 NAMES_SEARCHED = 5_000
@@ -68,6 +69,8 @@ class Place:
     """What `reach` answered in this call."""
     denied: tuple[str, ...] = ()
     """Patterns as of `fnmatch`, of absolute resolved paths: grep leaves out what matches one, and all below it."""
+    keep: Keep = keep_nothing
+    """Called before a file is changed."""
 
     @property
     def homes(self) -> tuple[str, ...]:

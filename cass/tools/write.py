@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator
 
 from cass.access import Action
 from cass.errors import ToolError
+from cass.snapshots import Keep, State
 from cass.tools.arguments import Given
 from cass.tools.diff import unified
 from cass.tools.paths import Place, failure, not_a_file, open_file, reach, read_all, shown
@@ -70,11 +71,13 @@ def digest(content: bytes) -> str:
 # ---- replacing ------------------------------------------------------------------------------------------------------
 
 
-def replace(path: str, content: bytes, place: Place, expected: os.stat_result | None = None) -> str:
+def replace(
+    path: str, content: bytes, place: Place, expected: os.stat_result | None = None, mode: int | None = None
+) -> str:
     """Give the file at a resolved `path` this content, making it and its directories if need be.
 
     Returns what is to be said besides, or nothing. With `expected`, a file that is no longer the one of that `stat` is
-    left alone. Raises ToolError; then nothing was changed.
+    left alone; `mode` are its permission bits, else they stay. Raises ToolError; then nothing was changed.
     """
     directory, name = os.path.split(path)
     try:
@@ -84,7 +87,7 @@ def replace(path: str, content: bytes, place: Place, expected: os.stat_result | 
     try:
         old = _status(name, folder)
         _check(old, expected, path, place)
-        return _replace(name, folder, content, old)
+        return _replace(path, folder, content, old, mode, place.keep)
     except OSError as e:
         raise failure("write", path, place, e) from e
     finally:
@@ -126,7 +129,8 @@ def _version(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _replace(name: str, folder: int, content: bytes, old: os.stat_result | None) -> str:
+def _replace(path: str, folder: int, content: bytes, old: os.stat_result | None, mode: int | None, keep: Keep) -> str:
+    name = os.path.basename(path)
     temporary = f".cass-{os.urandom(6).hex()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     # Never wider than the file it stands for, at no moment.
@@ -135,6 +139,9 @@ def _replace(name: str, folder: int, content: bytes, old: os.stat_result | None)
         try:
             _write_all(fd, content)
             note = _keep(fd, name, folder, old) if old else ""
+            if mode is not None:
+                os.fchmod(fd, mode)
+            note += keep(path, folder, State(digest(content), stat.S_IMODE(os.fstat(fd).st_mode), len(content)))
             os.fsync(fd)  # else a crash of the machine may leave an empty file under the name
         finally:
             os.close(fd)

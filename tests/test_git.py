@@ -2,7 +2,7 @@ import subprocess
 
 import pytest
 
-from cass.composer.branch import branch
+from cass.composer.git import branch
 
 
 @pytest.fixture
