@@ -38,7 +38,7 @@ SLASH = (
     Command("/new", "start a new chat in this directory", Runs.COMPOSER),
     Command("/clear", "forget the conversation so far; the file keeps it", Runs.IN_LINE),
     Command("/compact", "replace the conversation by a summary of it", Runs.IN_LINE, "[FOCUS]"),
-    Command("/queue", "pick a waiting message and take it back", Runs.COMPOSER),
+    Command("/queue", "pick what waits and take it back", Runs.COMPOSER),
     Command("/resume", "pick a chat of this directory, or go to one", Runs.COMPOSER, "[CHAT]"),
     Command("/model", "pick a model, or use one from now on", Runs.IN_LINE, "[[PROVIDER] MODEL]"),
     Command("/effort", "set how much the model reasons", Runs.IN_LINE, "LEVEL"),

@@ -106,11 +106,14 @@ def _connect(connection: socket.socket, name: str, patience_s: float) -> None:
 def listen(files: Files) -> socket.socket:
     """The listening socket. Make it only under the lock of the chat: one left by a dead worker is replaced."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    new = f".{files.socket.name}"
     with _inside(files.run):
-        files.socket.unlink(missing_ok=True)
-        listening.bind(files.socket.name)
-        os.chmod(files.socket.name, 0o600)
-    listening.listen(128)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(new)
+        listening.bind(new)
+        os.chmod(new, 0o600)
+        listening.listen(128)
+        os.rename(new, files.socket.name)  # whoever finds it can be heard
     listening.setblocking(False)
     return listening
 

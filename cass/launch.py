@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cass import catalogue, config, jsonl, listing, opening
+from cass import catalogue, config, jsonl, listing, opening, standing
 from cass.composer import panes
 from cass.composer.attention import forget_state
 from cass.config import Options
@@ -72,7 +72,7 @@ def resume(
     `pick` is that of the picker, handed in as `compose` is to `run`.
     """
     found = catalogue.summaries(home, cwd)
-    lines = listing.lines(found)
+    lines = listing.lines(home, found, standing.look)
 
     def choose(child: dict[str, Any]) -> int:
         index = pick("go on with a chat", lines, child["early"])

@@ -12,7 +12,11 @@ from cass.home import Files, Home
 from cass.visible import safe_line
 
 if TYPE_CHECKING:
-    from cass.status import Outlook
+    from cass.standing import Standing
+
+
+Look = Callable[[Files], "Standing"]
+"""`standing.look`, handed in: where no worker runs nobody has to load it."""
 
 
 def as_json(found: Sequence[Summary]) -> str:
@@ -20,20 +24,21 @@ def as_json(found: Sequence[Summary]) -> str:
     return jsonl.dump([summary._asdict() for summary in found]).decode()
 
 
-def table(found: Sequence[Summary], *, cwd_shown: bool) -> str:
+def table(home: Home, found: Sequence[Summary], look: Look, *, cwd_shown: bool) -> str:
     """`lines`, cut to the terminal's width."""
     width = max(_columns(), 40)
-    return "\n".join(line[:width].rstrip() for line in lines(found, cwd_shown=cwd_shown))
+    return "\n".join(line[:width].rstrip() for line in lines(home, found, look, cwd_shown=cwd_shown))
 
 
-def lines(found: Sequence[Summary], *, cwd_shown: bool = False) -> list[str]:
-    """One chat a line: id, creation, whether a worker runs, age, model, first message; its directory where asked."""
+def lines(home: Home, found: Sequence[Summary], look: Look, *, cwd_shown: bool = False) -> list[str]:
+    """One chat a line: id, creation, what its worker does, age, model, first message; its directory where asked."""
     now = time.time()
     made = []
-    for summary in found:
-        running = "running" if summary.is_running else ""
+    states = [_words(look(home.files(summary.chat_id)).state) if summary.is_running else "" for summary in found]
+    width = max(map(len, states), default=0)
+    for summary, state in zip(found, states, strict=True):
         age = _age(summary.changed_at, now)
-        left = f"{summary.chat_id}  {_day(summary.created_at)}  {running:7}  {age:>4}  {_model(summary.model):20}  "
+        left = f"{summary.chat_id}  {_day(summary.created_at)}  {state:{width}}  {age:>4}  {_model(summary.model):20}  "
         text = f"{summary.cwd}  {summary.title}" if cwd_shown else summary.title or "(no message yet)"
         made.append(safe_line(left + text))
     return made
@@ -76,10 +81,6 @@ def every(home: Home) -> list[Files]:
     return [home.files(chat_id) for chat_id in sorted(catalogue.ids(home), reverse=True)]
 
 
-Look = Callable[[Files], "Outlook"]
-"""`status.look`, handed in: where no worker runs nobody has to load it."""
-
-
 def statuses(found: Sequence[Files], look: Look, *, as_json: bool, named: bool) -> str:
     """What chats do. As JSON all of them; for people those with something going on, or the one that was `named`."""
     if as_json:
@@ -91,12 +92,13 @@ def statuses(found: Sequence[Files], look: Look, *, as_json: bool, named: bool) 
 
 
 def tmux(found: Sequence[Files], look: Look) -> str:
-    """What chats with a worker do, for a status line of tmux: ``a8f3 thinking · 07c1 asks``; "" where none runs."""
+    """What chats with a worker do, for a status line of tmux: ``a8f3 thinking · 07c1 idle``; "" where none runs."""
     words = []
     for files in found:
         if presence.is_running(files):
             state = describe(files, look)["state"]
-            shown = "#[reverse] asks #[default]" if state == "awaiting-approval" else state
+            waits = state == "awaiting-approval"
+            shown = f"#[reverse] {_words(state)} #[default]" if waits else _words(state)
             words.append(f"{files.chat_id.rpartition('-')[2]} {shown}")
     return " · ".join(words)
 
@@ -120,16 +122,22 @@ def describe(files: Files, look: Look) -> dict[str, Any]:
     return said | _now(look(files)) if summary and summary.is_running else said
 
 
-def _now(outlook: "Outlook") -> dict[str, Any]:
+def _words(state: str) -> str:
+    """The word for people; that of `standing.words`, which is not loaded for chats without a worker."""
+    return state.replace("-", " ") or "starting"
+
+
+def _now(standing: "Standing") -> dict[str, Any]:
     """What only a chat with a worker has."""
     said: dict[str, Any] = {"state": "starting"}
-    if outlook.meta is not None:
-        said["cwd"] = outlook.meta.cwd
-    if (status := outlook.status) is not None:
-        said |= {"state": status.state, "mode": status.mode, "provider": status.provider, "model": status.model}
-        said["context"] = {"used": status.used, "limit": status.limit}
+    if standing.cwd:
+        said["cwd"] = standing.cwd
+    if standing.state:
+        said |= {"state": standing.state, "mode": standing.mode}
+        said |= {"provider": standing.provider, "model": standing.model}
+        said["context"] = {"used": standing.used, "limit": standing.limit}
     fields = ("request_id", "name", "arguments", "reason", "sandboxed", "rule")
-    said["pending"] = [{name: getattr(asked, name) for name in fields} for asked in outlook.pending.values()]
+    said["pending"] = [{name: getattr(asked, name) for name in fields} for asked in standing.pending]
     return said
 
 
@@ -140,7 +148,7 @@ def _lines(files: Files, look: Look) -> str:
     queue = f"  {len(said['queue'])} waiting" if said["queue"] else ""
     mode = f"  {said['mode']}" if said["mode"] else ""
     title = safe_line(said["title"])[:60]
-    first = f"{said['chat_id']}  {said['state']}{mode}  {safe_line(said['model'])}{used}{queue}  {title}"
+    first = f"{said['chat_id']}  {_words(said['state'])}{mode}  {safe_line(said['model'])}{used}{queue}  {title}"
     asked = [
         line
         for r in said["pending"]

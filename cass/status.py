@@ -1,4 +1,4 @@
-"""What a chat is doing, as seen from outside, and waiting for it."""
+"""What of a chat is open: messages without an end of their turn; and waiting until there is none."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from cass import inbox, presence
 from cass.errors import NoWorker, WaitedTooLong
 from cass.home import Files
-from cass.records import Approval, ApprovalRequest, Assistant, Meta, Record, Status, ToolResult, TurnEnd, User
+from cass.records import Assistant, Record, TurnEnd, User
 from cass.tail import Tail
 
 EXITS = {"done": 0, "failed": 1, "blocked": 4, "cancelled": 130}
@@ -16,38 +16,21 @@ EXITS = {"done": 0, "failed": 1, "blocked": 4, "cancelled": 130}
 
 @dataclass
 class Outlook:
-    """A fold of a chat and its live file: enough to say what is going on."""
+    """A fold of a chat: enough to say whether it has more to do."""
 
-    meta: Meta | None = None
-    status: Status | None = None
     last: str = ""
     """The text of the last answer to the last message."""
     end: TurnEnd | None = None
     open: dict[str, User] = field(default_factory=dict)
     """Messages that no end of a turn answers yet."""
-    pending: dict[str, ApprovalRequest] = field(default_factory=dict)
-    """What waits for a decision, by id."""
 
     def add(self, record: Record) -> None:
         match record:
-            case Meta():
-                self.meta = record
             case User():
                 self.open[record.id] = record
                 self.last = ""
             case Assistant(content=content) if content.strip() and record.stop != "error":
                 self.last = content
-            case Status():
-                self.status = record
-            case ApprovalRequest():
-                self.pending[record.request_id] = record
-            case Approval():
-                self.pending.pop(record.request_id, None)
-            case ToolResult():
-                # Ids of calls may come again in a later answer: only a result from after the question settles it.
-                for id, asked in list(self.pending.items()):
-                    if asked.tool_call_id == record.tool_call_id and asked.created_at <= record.created_at:
-                        del self.pending[id]
             case TurnEnd():
                 self.end = record
                 for id in record.answers:
@@ -55,14 +38,11 @@ class Outlook:
 
 
 def look(files: Files) -> Outlook:
-    """What the end of the chat and the live file say now. Live facts count only while a worker runs."""
+    """What the end of the chat says now."""
     outlook = Outlook()
-    live = Tail(files.live)
     facts = Tail.last(files.chat)
-    # Live first: what the chat has settled supersedes it.
-    for record in [*(live.read() if presence.is_running(files) else []), *facts.read()]:
+    for record in facts.read():
         outlook.add(record)
-    live.close()
     facts.close()
     return outlook
 

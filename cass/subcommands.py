@@ -11,7 +11,7 @@ from cass.home import Files, Home
 from cass.program import CHAT, Program, err, find, here, out
 
 if TYPE_CHECKING:
-    from cass.status import Outlook
+    from cass.standing import Standing
 
 SUBCOMMANDS: dict[str, click.Command] = {}
 """By name; their help stands in the table of `commands`."""
@@ -42,7 +42,7 @@ def print_chats(cwd: Path, *, everything: bool, as_json: bool) -> None:
     if as_json:
         out(listing.as_json(found))
     elif found:
-        out(listing.table(found, cwd_shown=everything))
+        out(listing.table(Home.find(), found, _look, cwd_shown=everything))
     elif not everything and (others := len(catalogue.ids(Home.find()))):
         err(f"no chats in {cwd}; {others} elsewhere: cass ls --all")
     else:
@@ -61,10 +61,10 @@ def _status(chat: str | None, as_json: bool, for_tmux: bool) -> None:
     out(listing.statuses(found, _look, as_json=as_json, named=bool(chat)))
 
 
-def _look(files: Files) -> "Outlook":
-    from cass import status  # only where a worker runs
+def _look(files: Files) -> "Standing":
+    from cass import standing  # only where a worker runs
 
-    return status.look(files)
+    return standing.look(files)
 
 
 @_subcommand("wait")

@@ -3,8 +3,9 @@
 import os
 import sys
 import termios
+from collections.abc import Sequence
 
-from cass import decisions, presence, status
+from cass import decisions, presence, standing
 from cass.composer.question import is_unbounded, subject, wrap
 from cass.errors import Blocked, CassError, NoWorker
 from cass.home import Files
@@ -30,9 +31,12 @@ def give(
     """
     if not presence.is_running(files):
         raise NoWorker(f"no worker is running for {files.chat_id}: nothing waits for a decision")
-    pending = status.look(files).pending
+    pending = standing.look(files).pending
     verb = "approve" if approve else "deny"
-    asked = pending.get(request_id) if request_id is not None else _asked(files, [*pending.values()], verb, always)
+    if request_id is None:
+        asked = _asked(files, pending, verb, always)
+    else:
+        asked = next((request for request in pending if request.request_id == request_id), None)
     if asked is None and request_id is None:
         return
     request: dict[str, object] = {"do": verb, "request_id": asked.request_id if asked else request_id}
@@ -45,7 +49,7 @@ def give(
         raise error
 
 
-def _asked(files: Files, pending: list[ApprovalRequest], verb: str, always: bool) -> ApprovalRequest | None:
+def _asked(files: Files, pending: Sequence[ApprovalRequest], verb: str, always: bool) -> ApprovalRequest | None:
     """The request that waits, once the person has seen it and said yes; None for no."""
     if not pending:
         raise CassError(f"nothing waits for a decision in {files.chat_id}")

@@ -15,6 +15,7 @@ from cass.chat import Chat, LiveFile
 from cass.composer import history
 from cass.composer.compose import Composer
 from cass.composer.question import QUIET_S
+from cass.composer.seat import Seat
 from cass.home import Files
 from cass.records import Approval, ApprovalRequest, Status, TurnEnd, User
 
@@ -335,6 +336,25 @@ def test_interrupting_takes_waiting_messages_back_first(files, worker, key):
     compose(files, play)
 
 
+@pytest.mark.parametrize("key", ["\x1b", "\x03"])
+def test_waiting_commands_are_shown_and_come_back_as_they_are_typed(files, worker, key):
+    async def play(desk):
+        worker.is_now("thinking")
+        await desk.until(lambda: desk.composer.seat.standing.is_busy)
+        for line in ("/model ollama llama3:8b", "and then", "/compact the parser", "/clear"):
+            await desk.types(line, "\r")
+        shown = "".join(text for _, text in desk.composer.waiting())
+        assert shown.startswith("waiting 1: /model ollama llama3:8b\nwaiting 2: and then\n… and 2 more")
+        assert "4 waiting" in desk.status
+        await desk.types("\x1b[A")
+        assert desk.draft == "/clear"
+        await desk.types("\x15", key)
+        await desk.until(lambda: desk.draft == "/model ollama llama3:8b\n\nand then\n\n/compact the parser")
+        assert [item["type"] for item in worker.takes()] == ["cancel"]
+
+    compose(files, play)
+
+
 def test_interrupting_leaves_other_peoples_messages_waiting(files, worker):
     async def play(desk):
         inbox.put(files, {"type": "message", "content": "from cron", "ask": False, "origin": {"by": "send"}})
@@ -541,7 +561,7 @@ def test_a_command_in_line_goes_into_the_inbox(files, worker, line, item):
     async def play(desk):
         await desk.types(line, "\r")
         (found,) = worker.takes()
-        assert found == item | {"id": found["id"]}
+        assert found == item | {"id": found["id"], "origin": {"by": "composer", "composer": desk.composer.seat.id}}
         assert desk.draft == ""
 
     compose(files, play)
@@ -723,6 +743,38 @@ def test_alt_t_goes_through_the_efforts(files, worker):
         assert efforts == ["low", "medium", "high", "off", "low"]
 
     compose(files, play)
+
+
+def test_going_through_the_efforts_while_a_turn_runs_leaves_one_of_them_waiting(files, worker):
+    async def play(desk):
+        worker.is_now("thinking")
+        await desk.until(lambda: desk.composer.seat.standing.is_busy)
+        await desk.types("\x1bt", "\x1bt", "\x1bt")
+        await desk.until(lambda: "reasoning effort: high" in desk.hint)
+        assert [item["effort"] for item in worker.takes()] == ["high"]
+
+    compose(files, play)
+
+
+def test_an_answer_of_the_composer_stands_under_what_was_asked(files, worker):
+    async def play(desk):
+        said = []
+        desk.composer.console.print = said.append
+        await desk.types("/save", "\r")
+        assert said == [f"\n❯ /save\n  saved all along: {files.chat}\n"]
+
+    compose(files, play)
+
+
+def test_what_a_worker_that_is_gone_left_behind_is_not_shown(files):
+    gone = Worker(files)
+    gone.is_now("thinking", "full-access")
+    gone.live.close()
+    gone.chat.close()
+    seat = Seat(files)
+    seat.look()
+    assert (seat.standing.state, seat.standing.mode, seat.standing.model) == ("", "", "")
+    seat.close()
 
 
 def test_a_focus_report_is_no_text(files, worker):

@@ -1,7 +1,7 @@
 import pytest
 
 from cass.composer.footer import Surroundings, columns, help_line, queue_lines, status_line, tokens
-from cass.composer.standing import Standing
+from cass.standing import IDLE, Standing
 
 CHAT = "2026-06-20-143012-a8f3"
 STANDING = Standing(
@@ -16,7 +16,7 @@ STANDING = Standing(
 
 
 def line(standing=STANDING, *, width=200, state="", queued=2, elapsed_s=12.3, branch="main"):
-    around = Surroundings(CHAT, state, elapsed_s, queued, branch, "/home/ann")
+    around = Surroundings(CHAT, state or standing.state or IDLE, elapsed_s, queued, branch, "/home/ann")
     return "".join(text for _, text in status_line(standing, around, width))
 
 

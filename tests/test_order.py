@@ -17,10 +17,10 @@ ORDER = """
     tools.paths tools.arguments tools.deadman tools.child tools.diff tools.nearest tools.tool
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     agent opening session
-    status intake door worker send exchange listing
+    standing status intake door worker send exchange listing
     viewer.attention viewer.prose viewer.look viewer.changes viewer.calls viewer.render
     viewer.since viewer.preferences viewer.reading viewer.page viewer.surface viewer.watch viewer.view viewer
-    composer.history composer.draft composer.pastes composer.standing composer.proposal composer.question
+    composer.history composer.draft composer.pastes composer.proposal composer.question
     composer.frames composer.foreground composer.attention composer.git composer.panes composer.transcript
     composer.seat composer.words composer.employer composer.footer composer.slash composer.tree composer.paths
     composer.completion composer.models

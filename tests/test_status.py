@@ -4,36 +4,18 @@ import itertools
 import threading
 
 import pytest
-from stage import wait_for
 
-from cass import chat, inbox, presence, status
+from cass import chat, status
 from cass.errors import NoWorker, WaitedTooLong
 from cass.records import (
-    Approval,
-    ApprovalRequest,
     Assistant,
     Record,
-    ToolResult,
     TurnEnd,
     User,
 )
 from cass.status import Outlook
 
 EARLY, AT, LATE = (f"2026-06-20T14:30:1{n}.000Z" for n in range(3))
-
-
-def request(id: str, call: str = "c", at: str = AT) -> ApprovalRequest:
-    return ApprovalRequest(
-        request_id=id, tool_call_id=call, name="shell", arguments={}, reason="r", sandboxed=False, created_at=at
-    )
-
-
-def approval(id: str) -> Approval:
-    return Approval(request_id=id, tool_call_id="c", decision="approved", by="me", created_at=AT)
-
-
-def result(call: str = "c", at: str = LATE) -> ToolResult:
-    return ToolResult(tool_call_id=call, name="shell", content="x", ok=True, created_at=at)
 
 
 def user(id: str) -> User:
@@ -70,38 +52,8 @@ def test_a_message_is_open_until_a_turn_that_took_it_in_has_ended(found, open):
     assert list(outlook(*found).open) == open
 
 
-@pytest.mark.parametrize(
-    ("found", "pending"),
-    [
-        ([request("r")], ["r"]),
-        ([request("r"), approval("r")], []),
-        ([request("r"), approval("other")], ["r"]),
-        ([request("r"), result()], []),
-        ([request("r"), result("other")], ["r"]),
-        ([request("r"), result(at=EARLY)], ["r"]),
-        ([request("r"), approval("r"), request("s")], ["s"]),
-    ],
-)
-def test_a_request_waits_until_it_is_decided_or_its_call_has_ended(found, pending):
-    assert list(outlook(*found).pending) == pending
-
-
 def test_the_last_answer_is_the_last_one_with_a_text_that_was_not_broken_off():
     assert outlook(said("first"), said(" "), said("cut", stop="error")).last == "first"
-
-
-def test_what_the_chat_settled_supersedes_what_was_live(files):
-    presence.start(files).wait()
-    try:
-        assert status.look(files).status.state == "idle"
-    finally:
-        presence_end(files)
-    assert status.look(files).status is None, "without a worker nothing is live"
-
-
-def presence_end(files) -> None:
-    inbox.put(files, {"type": "stop"})
-    wait_for(lambda: not presence.is_running(files))
 
 
 # ---- waiting --------------------------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ from cass.composer.words import READ_S, Words
 from cass.errors import CassError
 from cass.home import Files
 from cass.records import Approval, Record, TurnEnd
+from cass.standing import STARTING, STOPPED
 from cass.viewer import preferences
 from cass.visible import safe_line
 
@@ -165,7 +166,7 @@ class Composer:
         self._draw_if_changed()
 
     def _show_state(self) -> None:
-        if command := self.attention.show(self._state() or self.seat.standing.state or "starting"):
+        if command := self.attention.show(self.state):
             self.do(_run(command))
 
     def _draw_if_changed(self) -> None:
@@ -231,15 +232,17 @@ class Composer:
 
     def status(self, width: int) -> Fragments:
         seat = self.seat
-        state = self._state()
         around = Surroundings(
-            seat.files.chat_id, state, self._elapsed(), len(seat.queue), self._branch, os.path.expanduser("~")
+            seat.files.chat_id, self.state, self._elapsed(), len(seat.waiting()), self._branch, os.path.expanduser("~")
         )
         return footer.status_line(seat.standing, around, width)
 
-    def _state(self) -> str:
-        """What stands in the place of the worker's own word."""
-        return "" if self.seat.is_running else "starting" if self._employer.is_starting else "no worker"
+    @property
+    def state(self) -> str:
+        """What the worker does, or that it is starting, or stopped."""
+        if not self.seat.is_running and not self._employer.is_starting:
+            return STOPPED
+        return self.seat.standing.state or STARTING
 
     def help(self, width: int, room: bool) -> Fragments:
         if hint := self._hinted():
@@ -280,8 +283,9 @@ class Composer:
 
     # ---- what keys and slash commands do
 
-    def say(self, text: str) -> None:
-        self.console.print(text)
+    def say(self, command: str, text: str) -> None:
+        """Print the answer to a command, under what was asked and apart from what stands above."""
+        self.console.print(f"\n❯ {safe_line(command)}\n{text}")
 
     def hint(self, text: str, seconds: float = READ_S) -> None:
         self._words.hint(text, time.monotonic(), seconds)
@@ -304,6 +308,7 @@ class Composer:
         """Another effort, from the next message on."""
         now = self._effort or self.seat.standing.effort
         self._effort = EFFORTS[(EFFORTS.index(now) + 1) % len(EFFORTS) if now in EFFORTS else 0]
+        self.seat.take_back_orders("effort")  # who goes through them means the last one
         self.seat.order("effort", effort=self._effort)
         self.hint(f"reasoning effort: {self._effort}, from the next message on")
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from cass.commands import HELP_LINE
 from cass.composer.question import Fragments
-from cass.composer.standing import IDLE, Standing
 from cass.known import ASSUMED_CONTEXT, CONTEXTS
+from cass.standing import AWAITING, IDLE, STARTING, STOPPED, Standing, words
 from cass.visible import safe_line
 
 GAP = " · "
@@ -35,7 +35,7 @@ class Surroundings(NamedTuple):
 
     chat_id: str
     state: str = ""
-    """Overrides the worker's own word: ``starting``, ``no worker``."""
+    """What the worker does, or that it is starting, or stopped."""
     elapsed_s: float = 0
     queued: int = 0
     branch: str = ""
@@ -104,15 +104,15 @@ def columns(rows: Sequence[tuple[str, str]]) -> str:
     return "".join(f"  {left:<{width}}  {right}".rstrip() + "\n" for left, right in rows)
 
 
-def _state(standing: Standing, override: str, elapsed_s: float) -> tuple[str, str]:
-    if override:
-        return "class:warning", override
-    if standing.state in ("", IDLE):
-        return "class:dim", standing.state or IDLE
+def _state(standing: Standing, state: str, elapsed_s: float) -> tuple[str, str]:
+    if state in (STARTING, STOPPED):
+        return "class:warning", state
+    if state == IDLE:
+        return "class:dim", state
     seconds = f" {elapsed_s:.0f} s" if elapsed_s < 60 else f" {elapsed_s // 60:.0f} min {elapsed_s % 60:.0f} s"
-    words = safe_line(standing.state.replace("-", " "))
-    detail = f" ({safe_line(standing.detail)})" if standing.detail and standing.state == "retrying" else ""
-    return "class:ask" if standing.state == "awaiting-approval" else "class:busy", words + seconds + detail
+    said = safe_line(words(state))
+    detail = f" ({safe_line(standing.detail)})" if standing.detail and state == "retrying" else ""
+    return "class:ask" if state == AWAITING else "class:busy", said + seconds + detail
 
 
 def _context(standing: Standing, used: int, limit: int) -> Part:
@@ -134,7 +134,7 @@ def tokens(count: int) -> str:
 def _model(standing: Standing) -> str:
     if standing.provider == "demo":
         return "demo: offline, no language model"
-    name = safe_line(standing.model.rpartition("/")[2] or "…")
+    name = safe_line(standing.model.rpartition("/")[2] or "…")  # nobody knows before the worker has spoken
     return f"{name} ({safe_line(standing.effort)})" if standing.effort else name
 
 

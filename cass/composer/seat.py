@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from cass import decisions, inbox, jsonl, presence, records
-from cass.composer.standing import Standing, step
 from cass.errors import CassError
 from cass.home import Files
 from cass.inbox import Waiting
 from cass.presence import Starting
 from cass.records import Assistant, Meta, Record, ToolResult, TurnEnd, User
+from cass.standing import Standing, step
 from cass.tail import Tail
 
 PROGRAM = "cass-compose"
@@ -29,7 +29,8 @@ class Seat:
         """Whether a worker holds the chat."""
         self.queue: list[Waiting] = []
         self._flags = worker_flags
-        self._texts: dict[str, dict[str, Any] | None] = {}
+        self._items: dict[str, dict[str, Any]] = {}
+        """What waits, by name; {} for what is none of ours."""
         self._unseen: set[str] = set()
         self._unanswered: dict[str, str] = {}
         self._attached = presence.attach(files)
@@ -54,7 +55,11 @@ class Seat:
             self._facts = Tail.last(self.files.chat)
             self._fold(self._meta())
         self.is_running = presence.is_running(self.files)
-        found = [*self._live.read(), *self._facts.read()]
+        live = self._live.read()
+        if not self.is_running:  # what a worker that is gone said of itself holds no more
+            live = []
+            self.standing = self.standing.left()
+        found = [*live, *self._facts.read()]
         self._fold(found)
         self.queue = inbox.waiting(self.files)
         return [] if first else found
@@ -92,7 +97,7 @@ class Seat:
     def send(self, text: str, *, steer: bool = False) -> None:
         """Put a message in. Raises CassError, naming the path, when the disk refuses."""
         item: dict[str, Any] = {"type": "message", "content": text, "ask": True}
-        item["origin"] = {"by": "composer", "composer": self.id}
+        item["origin"] = self._origin
         if steer:
             item["steer"] = True
         id = inbox.put(self.files, item)
@@ -102,18 +107,23 @@ class Seat:
 
     def order(self, kind: str, **more: str) -> None:
         """Put a command in, `kind` as the inbox names it."""
-        inbox.put(self.files, {"type": kind, **more})
+        inbox.put(self.files, {"type": kind, **more, "origin": self._origin})
+        self.queue = inbox.waiting(self.files)
+
+    @property
+    def _origin(self) -> dict[str, str]:
+        return {"by": "composer", "composer": self.id}
 
     def waiting(self) -> list[str]:
-        """The waiting messages' texts, oldest first."""
-        return [item["content"] for name in self.queue if (item := self._message(name))]
+        """What waits for its turn, oldest first: messages as they are, commands as they are typed."""
+        return [text for waiting in self.queue if (text := self._text(waiting)) is not None]
 
     def waiting_names(self) -> list[str]:
         """Their names, in the same order."""
-        return [name.name for name in self.queue if self._message(name)]
+        return [waiting.name for waiting in self.queue if self._text(waiting) is not None]
 
     def take_back(self, *, mine: bool, newest: bool = False) -> list[str]:
-        """Take waiting messages out of the queue again, oldest first: `mine`, or any composer's; or only the newest.
+        """Take what waits out of the queue again, oldest first: `mine`, or any composer's; or only the newest.
 
         What the worker claims first stays with it.
         """
@@ -121,15 +131,21 @@ class Seat:
         return self._take(wanted[-1:] if newest else wanted)
 
     def take_one(self, name: str) -> list[str]:
-        """Take one message back, whoever sent it; none where the worker was faster."""
+        """Take one of what waits back, whoever sent it; none where the worker was faster."""
         return self._take([waiting for waiting in self.queue if waiting.name == name])
+
+    def take_back_orders(self, kind: str) -> None:
+        """Take the commands of this kind back that were given here and wait: another one takes their place."""
+        self._take(
+            [waiting for waiting in self.queue if self._kind(waiting) == kind and self._is_composed(waiting, True)]
+        )
 
     def _take(self, wanted: Sequence[Waiting]) -> list[str]:
         texts = []
         for waiting in wanted:
             item = inbox.take_back(self.files, waiting.name)
             if item is not None:
-                texts.append(str(item["content"]))
+                texts.append(told(item) or "")
                 self._unseen.discard(waiting.id)
                 self._unanswered.pop(waiting.id, None)
         self.queue = inbox.waiting(self.files)
@@ -140,16 +156,20 @@ class Seat:
         texts = [text for id in end.answers if (text := self._unanswered.pop(id, None)) is not None]
         return texts if end.outcome == "failed" else []
 
-    def _message(self, waiting: Waiting) -> dict[str, Any] | None:
-        if waiting.name not in self._texts:
-            self._texts = {name: item for name, item in self._texts.items() if any(w.name == name for w in self.queue)}
-            self._texts[waiting.name] = inbox.read(self.files, waiting.name)
-        item = self._texts[waiting.name]
-        return item if item and item["type"] == "message" and isinstance(item.get("content"), str) else None
+    def _item(self, waiting: Waiting) -> dict[str, Any]:
+        if waiting.name not in self._items:
+            self._items = {name: item for name, item in self._items.items() if any(w.name == name for w in self.queue)}
+            self._items[waiting.name] = inbox.read(self.files, waiting.name) or {}
+        return self._items[waiting.name]
+
+    def _text(self, waiting: Waiting) -> str | None:
+        return told(self._item(waiting))
+
+    def _kind(self, waiting: Waiting) -> object:
+        return self._item(waiting).get("type")
 
     def _is_composed(self, waiting: Waiting, mine: bool) -> bool:
-        item = self._message(waiting)
-        origin = item.get("origin") if item else None
+        origin = self._item(waiting).get("origin") if self._text(waiting) is not None else None
         return isinstance(origin, dict) and (origin.get("composer") == self.id if mine else "composer" in origin)
 
     # ---- decisions and the worker
@@ -162,3 +182,14 @@ class Seat:
 
     def start_worker(self) -> Starting:
         return presence.start(self.files, self._flags)
+
+
+def told(item: dict[str, Any]) -> str | None:
+    """What waits as the person would type it; None for what does not wait its turn, or cannot be read."""
+    match item:
+        case {"type": "message", "content": str(content)}:
+            return content
+        case {"type": "clear" | "compact" | "model" | "effort" as kind}:
+            words = (item.get(field) for field in ("provider", "model", "focus", "effort"))
+            return " ".join([f"/{kind}", *(word for word in words if isinstance(word, str))])
+    return None

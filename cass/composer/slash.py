@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from cass import catalogue, commands, listing
+from cass import catalogue, commands, listing, standing
 from cass.access import Mode
 from cass.composer.footer import columns
 from cass.composer.seat import Seat
@@ -21,8 +21,12 @@ class Desk(Protocol):
 
     seat: Seat
 
-    def say(self, text: str) -> None:
-        """Print lines of text above the input."""
+    @property
+    def state(self) -> str:
+        """What the worker does, or that it is starting, or stopped."""
+
+    def say(self, command: str, text: str) -> None:
+        """Print lines of text above the input, the answer to `command`."""
 
     def hint(self, text: str) -> None:
         """Show a line for a few seconds."""
@@ -36,7 +40,7 @@ class Desk(Protocol):
 
     def pick_model(self) -> None: ...
     def take_back(self, name: str) -> None:
-        """Take one waiting message back into the draft."""
+        """Take one of what waits back into the draft."""
 
     def send_to_terminal(self, control: str) -> None: ...
 
@@ -44,6 +48,8 @@ class Desk(Protocol):
 class Slash:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._line = ""
+        """What is carried out."""
 
     def run(self, line: str) -> None:
         """Carry out one command. Raises CassError when there is none, or it cannot be done."""
@@ -54,11 +60,15 @@ class Slash:
         argument = argument.strip()
         if argument and not command.arguments:
             raise UsageError(f"{command.name} takes no argument")
+        self._line = line.strip()
         method: Callable[[str], None] = getattr(self, command.name[1:])
         method(argument)
 
+    def _say(self, text: str) -> None:
+        self._desk.say(self._line, text)
+
     def help(self, _: str) -> None:
-        self._desk.say(columns(list(commands.help_rows())))
+        self._say(columns(list(commands.help_rows())))
 
     def new(self, _: str) -> None:
         self._desk.leave("--cwd", self._desk.seat.standing.cwd or os.getcwd())
@@ -74,7 +84,9 @@ class Slash:
         if not others:
             raise CassError("there is no other chat of this directory")
         self._desk.pick(
-            "go to a chat", listing.lines(others), lambda n: self._desk.leave("--resume", others[n].chat_id)
+            "go to a chat",
+            listing.lines(seat.files.home, others, standing.look),
+            lambda n: self._desk.leave("--resume", others[n].chat_id),
         )
 
     def queue(self, _: str) -> None:
@@ -83,15 +95,17 @@ class Slash:
             raise CassError("nothing waits")
         names = self._desk.seat.waiting_names()
         self._desk.pick(
-            "take a message back",
+            "take back what waits",
             [text[:1000] for text in texts],
             lambda n: self._desk.take_back(names[n]),
             len(texts) - 1,
         )
 
     def clear(self, _: str) -> None:
+        is_next = not self._desk.seat.is_busy  # else it stands in the queue
         self._desk.seat.order("clear")
-        self._desk.hint("the model forgets what was said so far; the chat file keeps it")
+        if is_next:
+            self._desk.hint("the model forgets what was said so far; the chat file keeps it")
 
     def compact(self, focus: str) -> None:
         self._desk.seat.order("compact", **({"focus": focus} if focus else {}))
@@ -112,7 +126,7 @@ class Slash:
 
     def mode(self, mode: str) -> None:
         if not mode:
-            self._desk.say(f"  {self._desk.seat.standing.mode or 'not known before the worker runs'}\n")
+            self._say(f"  {self._desk.seat.standing.mode or 'not known before the worker runs'}\n")
             return
         try:
             self._desk.set_mode(Mode(mode))
@@ -120,21 +134,20 @@ class Slash:
             raise UsageError(f"no mode {mode}; there are {', '.join(Mode)}") from None
 
     def status(self, _: str) -> None:
-        seat, standing = self._desk.seat, self._desk.seat.standing
-        context = f"{standing.used or 0:,} of {standing.limit:,} tokens" if standing.limit else "not known yet"
-        self._desk.say(
+        seat, now = self._desk.seat, self._desk.seat.standing
+        unknown = "not known before the worker runs"
+        state = standing.words(self._desk.state)
+        context = f"{now.used or 0:,} of {now.limit:,} tokens" if now.limit else unknown
+        self._say(
             columns(
                 [
                     ("chat", seat.files.chat_id),
-                    ("workspace", safe_line(standing.cwd)),
-                    (
-                        "worker",
-                        (standing.state or "starting") if seat.is_running else "none; the next message starts it",
-                    ),
-                    ("mode", standing.mode or "not known yet"),
-                    ("model", safe_line(f"{standing.provider}: {standing.model}")),
+                    ("workspace", safe_line(now.cwd)),
+                    ("worker", f"{state}; the next message starts it" if state == standing.STOPPED else state),
+                    ("mode", now.mode or unknown),
+                    ("model", safe_line(f"{now.provider}: {now.model}") if now.model else unknown),
                     ("context", context),
-                    ("waiting", str(len(seat.queue))),
+                    ("waiting", str(len(seat.waiting()))),
                 ]
             )
         )
@@ -142,15 +155,15 @@ class Slash:
     def tokens(self, _: str) -> None:
         usage = self._desk.seat.standing.usage
         if usage is None:
-            self._desk.say("  no turn has told its usage yet\n")
+            self._say("  no turn has told its usage yet\n")
             return
         cached = f" ({usage.cache_read:,} from the cache)" if usage.cache_read else ""
         reasoning = f" ({usage.reasoning:,} of reasoning)" if usage.reasoning else ""
         rows = [("input", f"{usage.input:,} tokens{cached}"), ("output", f"{usage.output:,} tokens{reasoning}")]
-        self._desk.say(columns(rows))
+        self._say(columns(rows))
 
     def save(self, _: str) -> None:
-        self._desk.say(f"  saved all along: {safe_line(str(self._desk.seat.files.chat))}\n")
+        self._say(f"  saved all along: {safe_line(str(self._desk.seat.files.chat))}\n")
 
     def copy(self, _: str) -> None:
         """By tmux's own command inside tmux, which takes no OSC 52 from programs by default; else by OSC 52."""

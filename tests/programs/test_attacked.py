@@ -12,7 +12,7 @@ import pytest
 import scripted
 from stage import argv, facts, run, wait_for
 
-from cass import decisions, exchange, inbox, jsonl, presence, records, send, status
+from cass import decisions, exchange, inbox, jsonl, presence, records, send, standing, status
 from cass.home import Files
 from cass.records import ApprovalRequest, ToolResult, TurnEnd, User
 
@@ -26,7 +26,7 @@ def said(files: Files) -> list[str]:
 
 
 def pending(files: Files) -> ApprovalRequest:
-    found: ApprovalRequest = wait_for(lambda: next(iter(status.look(files).pending.values()), None))
+    found: ApprovalRequest = wait_for(lambda: next(iter(standing.look(files).pending), None))
     return found
 
 
@@ -40,7 +40,7 @@ def shell(command: str) -> scripted.Answer:
 def test_steering_messages_that_a_cancel_overtakes_are_heard_all_the_same(files: Files) -> None:
     with scripted.Server(lambda asked: answer(asked)) as server:
         first = send.send(files, "run", flags=flags(server))
-        wait_for(lambda: (s := status.look(files).status) and s.state == "running")
+        wait_for(lambda: standing.look(files).state == "running")
         steers = [send.send(files, f"steer {n}", steer=True) for n in range(30)]
         inbox.put(files, {"type": "cancel"})
         last = exchange.say(files, "and now?", timeout_s=60).id
@@ -138,7 +138,7 @@ def test_a_writer_that_never_stops_does_not_keep_the_chat_from_stopping(files: F
 def test_there_is_no_second_worker_when_somebody_cleans_up(removed: str, files: Files) -> None:
     with scripted.Server(lambda asked: answer(asked)) as server:
         send.send(files, "run", flags=flags(server))
-        wait_for(lambda: (s := status.look(files).status) and s.state == "running")
+        wait_for(lambda: standing.look(files).state == "running")
         files.lock.unlink() if removed == "lock" else shutil.rmtree(files.run)
         assert presence.is_running(files)
         second = run("cass-agent", files.chat_id)

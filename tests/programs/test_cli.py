@@ -301,9 +301,10 @@ def test_where_there_is_no_chat_it_says_so_and_lists_nothing(home, workspace, tm
     assert "1 elsewhere: cass ls --all" in run("cass", "ls").stderr
 
 
-def test_a_running_worker_is_seen_in_the_list(files):
+def test_what_a_worker_does_stands_in_the_list_in_the_words_of_status(files):
     presence.start(files).wait()
-    assert "running" in run("cass", "ls").stdout
+    assert "  idle  " in run("cass", "ls").stdout
+    assert "  idle  " in run("cass", "status").stdout
 
 
 # ---- status ---------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 import scripted
 from stage import argv, facts, run, wait_for
 
-from cass import chat, exchange, presence, send, status
+from cass import chat, exchange, presence, send, standing, status
 from cass.home import Files
 from cass.records import Approval, ToolResult, TurnEnd
 
@@ -26,7 +26,7 @@ def begin(files: Files, url: str, mode: str, text: str) -> str:
 
 
 def pending(files: Files) -> str:
-    return str(wait_for(lambda: next(iter(status.look(files).pending), None), what="a question"))
+    return str(wait_for(lambda: next((r.request_id for r in standing.look(files).pending), None), what="a question"))
 
 
 def shell(*words: str) -> str:
@@ -162,7 +162,7 @@ def test_a_narrower_mode_holds_at_once_also_for_what_is_approved_after_it(files:
         begin(files, server.base_url, "--workspace-edit", "do it")
         request = pending(files)
         assert decisions.ask(files, {"do": "mode", "mode": "read-only"}) == {"ok": True}
-        seen = decisions.digest(status.look(files).pending[request])
+        seen = decisions.digest(next(r for r in standing.look(files).pending if r.request_id == request))
         assert decisions.ask(files, {"do": "approve", "request_id": request, "digest": seen})["ok"]
         status.settle(files, 30)
     (result,) = facts(files, ToolResult)
@@ -178,8 +178,8 @@ def test_a_worker_started_by_a_tool_is_never_wider_than_the_chat_of_that_tool(fi
     )
     try:
         wait_for(inner.socket.exists)
-        outlook = wait_for(lambda: status.look(inner).status)
-        assert outlook.mode == "read-only"
+        found = wait_for(lambda: (now := standing.look(inner)).state and now)
+        assert found.mode == "read-only"
         from cass import decisions
 
         refused = decisions.ask(inner, {"do": "mode", "mode": "full-access"})

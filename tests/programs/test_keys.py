@@ -419,7 +419,7 @@ def _(s):
     s.tmux.type("one")
     s.mark("wait one")
     s.press("C-u")
-    s.until(lambda: "of 3" not in s.tmux.screen() and "take a message back · 3" in s.tmux.screen())
+    s.until(lambda: "of 3" not in s.tmux.screen() and "take back what waits · 3" in s.tmux.screen())
 
 
 @row(At.PICKER, "Esc")

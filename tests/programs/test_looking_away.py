@@ -118,7 +118,7 @@ def test_tmux_is_told_the_state_and_told_to_forget_it(tmp_path, home, workspace,
         tmux.type("go")
         tmux.press("Enter")
         tmux.until(lambda: state() == "awaiting-approval")
-        assert "#[reverse] asks #[default]" in run("cass", "status", "--tmux").stdout
+        assert "#[reverse] awaiting approval #[default]" in run("cass", "status", "--tmux").stdout
         tmux.until("y approve")
         if how == "leave":
             tmux.press("C-d")

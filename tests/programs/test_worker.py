@@ -9,7 +9,7 @@ import pytest
 import scripted
 from stage import argv, facts, run, wait_for
 
-from cass import exchange, inbox, presence, send, status
+from cass import exchange, inbox, presence, send, standing, status
 from cass.home import Files
 from cass.records import Assistant, Compaction, Delta, Notice, ToolResult, TurnEnd, User
 from cass.tail import Tail
@@ -78,7 +78,7 @@ def test_cancel_ends_a_turn_at_once_and_the_next_request_is_valid(phase: str, fi
         if phase == "streaming":
             wait_for(lambda: len(live(files, Delta)) > 3)
         elif phase == "retrying":
-            wait_for(lambda: (s := status.look(files).status) and s.state == "retrying")
+            wait_for(lambda: standing.look(files).state == "retrying")
         else:
             wait_for((workspace / "begun").exists)
         assert run("cass", "cancel", files.chat_id, timeout=10).returncode == 0

@@ -1,13 +1,19 @@
-"""The standing of a chat: a fold of its records into what a person at the keyboard must know. Pure.
+"""The standing of a chat: what it does now, and what it asks; a fold of its records, for all who show that.
 
 Records of the chat and of its live file may be stepped through in any order between the two.
 """
 
+from functools import reduce
 from typing import NamedTuple
 
-from cass.records import Approval, ApprovalRequest, Assistant, Meta, Record, Status, TurnEnd, Usage, User
+from cass import presence
+from cass.home import Files
+from cass.records import Approval, ApprovalRequest, Assistant, Meta, Record, Status, ToolResult, TurnEnd, Usage, User
+from cass.tail import Tail
 
-IDLE = "idle"
+IDLE, AWAITING = "idle", "awaiting-approval"
+STARTING, STOPPED = "starting", "stopped"
+"""What a worker cannot say of itself: it is on its way, or there is none. The others are those of `Status`."""
 
 
 class Standing(NamedTuple):
@@ -19,7 +25,7 @@ class Standing(NamedTuple):
     """As `Status` has it; "" before any worker has spoken. Means nothing while no worker runs."""
     detail: str = ""
     since: str = ""
-    """When the state was last idle, or when the worker was first seen busy."""
+    """Since when the worker does what it does: since it is idle; while busy, since the turn began."""
     used: int | None = None
     limit: int | None = None
     pending: tuple[ApprovalRequest, ...] = ()
@@ -37,6 +43,12 @@ class Standing(NamedTuple):
     def is_busy(self) -> bool:
         return self.state not in ("", IDLE)
 
+    def left(self) -> "Standing":
+        """What still stands when the worker is gone."""
+        return (
+            self if not self.state else self._replace(state="", detail="", since="", pending=(), answered=frozenset())
+        )
+
 
 def step(standing: Standing, record: Record) -> Standing:
     """Fold one record in."""
@@ -48,20 +60,37 @@ def step(standing: Standing, record: Record) -> Standing:
         case Approval(request_id=id):
             pending = tuple(request for request in standing.pending if request.request_id != id)
             return standing._replace(pending=pending, answered=standing.answered | {id})
+        case ToolResult(tool_call_id=call, created_at=at):
+            # Ids of calls may come again in a later answer: only a result from after the question settles it.
+            pending = tuple(r for r in standing.pending if r.tool_call_id != call or r.created_at > at)
+            return standing._replace(pending=pending)
         case Assistant(content=content, stop=stop) if content and stop != "error":
             return standing._replace(answer=content)
         case User(effort=effort):
             return standing._replace(effort=effort or "")
-        case TurnEnd(usage=usage):
-            return standing._replace(usage=usage or standing.usage)
-        case Meta(provider=provider, model=model, cwd=cwd):
-            return standing._replace(
-                provider=standing.provider if standing.state else provider,
-                model=standing.model if standing.state else model,
-                cwd=cwd or standing.cwd,
-            )
+        case TurnEnd(usage=usage, created_at=at):
+            # A worker with more to do goes on without being idle, also one that mends what another left.
+            return standing._replace(usage=usage or standing.usage, since=max(standing.since, at))
+        case Meta(cwd=cwd):
+            return standing._replace(cwd=cwd or standing.cwd)
         case _:
             return standing
+
+
+def look(files: Files) -> Standing:
+    """The standing of a chat as its files have it now; of what is live nothing where no worker runs."""
+    live = Tail(files.live)
+    facts = Tail.last(files.chat)
+    # Live first: what the chat has settled supersedes it.
+    records = [*(live.read() if presence.is_running(files) else []), *facts.read()]
+    live.close()
+    facts.close()
+    return reduce(step, records, Standing())
+
+
+def words(state: str) -> str:
+    """A state as people read it, in every list and line."""
+    return state.replace("-", " ")
 
 
 def _status(standing: Standing, status: Status) -> Standing:
@@ -77,6 +106,6 @@ def _status(standing: Standing, status: Status) -> Standing:
     )
     if not (was_busy and now.is_busy):
         now = now._replace(since=status.created_at)
-    if status.state != "awaiting-approval":  # the worker goes on: whatever it asked is settled, also by a cancel
+    if status.state != AWAITING:  # the worker goes on: whatever it asked is settled, also by a cancel
         now = now._replace(pending=(), answered=now.answered if now.is_busy else frozenset())
     return now
