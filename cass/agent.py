@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from cass import access, context, jsonl, records, tools
 from cass.access import Allow, Ask, Deny, Mode, Rules
+from cass.bill import Bill
 from cass.errors import CassError, ProviderError, ToolError
 from cass.providers import Provider
 from cass.records import (
@@ -85,6 +86,9 @@ class Desk:
     """Id of the user message that is being answered."""
     keeping: Callable[[Call], Keep] = lambda _: keep_nothing
     """Who keeps what a call is about to change."""
+    context_assumed: bool = False
+    """Whether `context_limit` is a guess."""
+    bill: Bill = field(default_factory=Bill)
 
     def status(self, state: str, detail: str | None = None) -> Status:
         return Status(
@@ -95,6 +99,8 @@ class Desk:
             created_at=jsonl.now(),
             used=context.used(self.records),
             limit=self.context_limit,
+            assumed=self.context_assumed,
+            cost=context.spent(self.records),
             detail=detail,
             turn=self.turn,
         )
@@ -184,6 +190,7 @@ async def turn(desk: Desk, user: User) -> AsyncGenerator[Record, None]:
         outcome=outcome,
         error=error,
         usage=state.usage,
+        spent=context.spent(desk.records),
         created_at=jsonl.now(),
     )
 
@@ -223,6 +230,7 @@ async def _answer(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
     """Deltas, then the whole answer, which `state.last` holds afterwards. Failed tries come out marked, never sent."""
     if desk.max_turns is not None and state.requests >= desk.max_turns:
         raise CassError(f"stopped after {desk.max_turns} requests (--max-turns)")
+    desk.bill.check()
     state.requests += 1
     for retry in range(RETRIES + 1):
         try:
@@ -260,7 +268,7 @@ async def _stream(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
                 state.grow(record)
             else:
                 state.growing = None
-                state.last = record
+                record = state.last = desk.bill.charge(record)
                 state.usage += record.usage or Usage()
             yield record
 
@@ -446,6 +454,7 @@ async def compact(desk: Desk, focus: str | None = None) -> AsyncGenerator[Record
     """Replace the history by a summary in later requests. A failure raises CassError and changes nothing."""
     text = _SUMMARISE + (f" Keep above all: {focus}" if focus else "")
     ask = User(id=jsonl.new_id(), content=text, created_at=jsonl.now())
+    desk.bill.check()
     yield desk.status("thinking", "compacting")
     request = context.build(
         [*desk.records, ask],
@@ -456,16 +465,18 @@ async def compact(desk: Desk, focus: str | None = None) -> AsyncGenerator[Record
         limit_tokens=desk.context_limit,
         max_tool_output=desk.max_tool_output,
     )
-    summary = ""
+    summary, usage = "", None
     async with aclosing(desk.provider.stream(request, ask.id)) as answer:  # type: ignore[type-var]
         async for record in answer:
             if isinstance(record, Assistant):
-                summary = record.content.strip()
+                record = desk.bill.charge(record)
+                summary, usage = record.content.strip(), record.usage
     if not summary:
         raise CassError("the model gave no summary; the history stays as it is")
     yield Compaction(
         summary=summary,
         first_kept_id=None,
         tokens_before=context.used(desk.records) or 0,
+        usage=usage,
         created_at=jsonl.now(),
     )

@@ -37,6 +37,8 @@ class Summary(NamedTuple):
     """The beginning of its first user message, one line; "" where there is none yet."""
     is_running: bool
     """Whether a worker holds it."""
+    cost: float | None = None
+    """USD, as the end of its last turn says."""
 
 
 def ids(home: Home) -> list[str]:
@@ -78,16 +80,30 @@ def _summary(chat_id: str, path: str, cwd: str | None) -> Summary | None:
             return None
         created = str(first.get("created_at", ""))
         model = str(first.get("model", ""))
-        changed, title = _changed_at(fd, head, found), _title(fd, head)
-        return Summary(chat_id, created, changed, model, place, title, presence.is_held(fd))
+        last = _last(fd, head, found)
+        return Summary(
+            chat_id=chat_id,
+            created_at=created,
+            changed_at=_changed_at(last, found),
+            model=model,
+            cwd=place,
+            title=_title(fd, head),
+            is_running=presence.is_held(fd),
+            cost=last.get("spent"),
+        )
     finally:
         os.close(fd)
 
 
-def _changed_at(fd: int, head: bytes, found: os.stat_result) -> str:
+def _last(fd: int, head: bytes, found: os.stat_result) -> dict[str, Any]:
+    """The last record; empty where its line is longer than we read, or damaged."""
     end = head if found.st_size == len(head) else os.pread(fd, _HEAD, max(0, found.st_size - _HEAD))
-    at = _decode(end.rstrip(b"\n").rpartition(b"\n")[2]).get("created_at")
-    # The last line is longer than we read, or damaged: the file system knows as well, if only on this machine.
+    return _decode(end.rstrip(b"\n").rpartition(b"\n")[2])
+
+
+def _changed_at(last: dict[str, Any], found: os.stat_result) -> str:
+    at = last.get("created_at")
+    # Where the last line cannot be read, the file system knows as well, if only on this machine.
     return at if isinstance(at, str) else time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(found.st_mtime)) + ".000Z"
 
 

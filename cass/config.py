@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cass import written
+from cass import models, written
 from cass.access import Mode, Rules
 from cass.connection import Connection as Connection
 from cass.connection import Options as Options
@@ -17,7 +17,8 @@ from cass.connection import choose_model, connect, whole_number
 from cass.errors import ConfigError, MissingKey
 from cass.home import Home
 from cass.instructions import instructions as instructions
-from cass.known import ASSUMED_CONTEXT, CONTEXTS
+from cass.known import ASSUMED_CONTEXT
+from cass.models import Facts
 from cass.written import LAYOUTS, Written
 from cass.written import secret_names as secret_names
 
@@ -45,6 +46,8 @@ class Settings:
     """Whether the person chose `max_tokens`; if not, it follows the model."""
     max_turns: int | None = None
     """Requests of one turn; None: no limit."""
+    max_cost: float | None = None
+    """USD that the requests of this run may come to; None: no limit."""
     max_tool_output: int = MAX_TOOL_OUTPUT
     """Characters of one tool result that the model gets."""
     context_limit: int = ASSUMED_CONTEXT
@@ -52,6 +55,8 @@ class Settings:
     context_assumed: bool = True
     """Whether `context_limit` is a guess, because nothing is known about the model."""
     supports_tools: bool = True
+    facts: Facts = field(default_factory=Facts)
+    """What is known about the model."""
     effort: str | None = None
     show_reasoning: bool = False
     ui_tool_result_limit: int = SHOWN_TOOL_OUTPUT
@@ -75,6 +80,7 @@ def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: boo
         max_tokens=said or MAX_TOKENS,
         max_tokens_said=said is not None,
         max_turns=options.max_turns or config.get("max_turns"),
+        max_cost=options.max_cost or config.get("max_cost"),
         max_tool_output=options.max_tool_output or config.get("model_tool_result_limit", MAX_TOOL_OUTPUT),
         show_reasoning=config.get("show_reasoning", False),
         ui_tool_result_limit=config.get("ui_tool_result_limit", SHOWN_TOOL_OUTPUT),
@@ -86,25 +92,25 @@ def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: boo
 
 def with_model(settings: Settings, home: Home, model: str, effort: str | None = None) -> Settings:
     """The same connection with another model, or another effort. Raises ConfigError."""
-    models = written.models(home, [])
-    return _for_model(replace(settings, model=model), models, None, effort or settings.effort)
+    mine = written.models(home, [])
+    return _for_model(replace(settings, model=model), mine, None, effort or settings.effort)
 
 
-def _for_model(settings: Settings, models: list[dict[str, Any]], length: int | None, effort: str | None) -> Settings:
+def _for_model(settings: Settings, mine: list[dict[str, Any]], length: int | None, effort: str | None) -> Settings:
     """`settings` with what is known about their model. `length`: of its context, as its server said."""
-    meant = (None, settings.connection.provider)
-    facts = next((entry for entry in models if entry["id"] == settings.model and entry.get("provider") in meant), {})
-    known = facts.get("context_length") or length or CONTEXTS.get(settings.model)
-    limit = known or ASSUMED_CONTEXT
+    connection = settings.connection
+    facts = models.find(connection.provider, settings.model, connection.base_url, mine)
+    limit = facts.context or length or ASSUMED_CONTEXT
     # Unless it is said otherwise an answer may take a quarter of a small context, and what the model can put out.
-    longest = min(MAX_TOKENS, limit // 4, facts.get("max_output_tokens", MAX_TOKENS))
-    effort = effort or facts.get("reasoning", {}).get("default_effort")
+    longest = min(MAX_TOKENS, limit // 4, facts.output or MAX_TOKENS)
+    effort = effort or facts.effort
     return replace(
         settings,
         max_tokens=settings.max_tokens if settings.max_tokens_said else longest,
         context_limit=limit,
-        context_assumed=known is None,
-        supports_tools=facts.get("supports_tools", True),
+        context_assumed=facts.is_elsewhere or not (facts.context or length),
+        facts=facts,
+        supports_tools=facts.tools is not False,
         effort=None if effort in (None, "", "none", "off") else str(effort),
     )
 

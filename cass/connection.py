@@ -34,6 +34,7 @@ class Options:
     mode: str | None = None
     max_tokens: int | None = None
     max_turns: int | None = None
+    max_cost: float | None = None
     max_tool_output: int | None = None
     effort: str | None = None
     layout: str | None = None

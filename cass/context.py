@@ -10,7 +10,7 @@ from typing import Any
 
 from cass import prompt
 from cass.jsonl import dump
-from cass.records import Assistant, Compaction, Record, System, ToolCall, ToolResult, TurnEnd, User
+from cass.records import Assistant, Compaction, Meta, Record, System, ToolCall, ToolResult, TurnEnd, User
 
 Message = User | Assistant | ToolResult
 
@@ -83,6 +83,17 @@ def used(records: Sequence[Record]) -> int | None:
     messages = kept(records)
     system = sum(tokens(record.content) for record in records if isinstance(record, System))
     return system + sum(map(_weight, messages)) if messages else None
+
+
+def spent(records: Sequence[Record]) -> float | None:
+    """USD that the requests of this chat have cost, as far as it is known; None: of none.
+
+    A branch begins with records of its parent, older than itself.
+    """
+    begun = next((record.created_at for record in records if isinstance(record, Meta)), "")
+    own = (record for record in records if isinstance(record, (Assistant, Compaction)) and record.created_at >= begun)
+    costs = [record.usage.cost for record in own if record.usage is not None and record.usage.cost is not None]
+    return round(sum(costs), 9) if costs else None
 
 
 def tokens(text: str | bytes) -> int:

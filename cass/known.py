@@ -85,21 +85,6 @@ PROBED = ("ollama", "llama.cpp")
 """Local servers that are tried when nothing is chosen: those whose port belongs to them by custom."""
 
 
-CONTEXTS: dict[str, int] = {
-    FIREWORKS: 262_144,
-    "gpt-5.1": 272_000,
-    "claude-sonnet-5": 1_000_000,
-    "gemini-flash-latest": 1_048_576,
-    "deepseek-v4-flash": 1_000_000,
-    "openai/gpt-5.1": 272_000,
-    "kimi-k3": 1_048_576,
-    "openai/gpt-oss-120b": 131_072,
-    "mistral-medium-latest": 262_144,
-    "grok-4.3": 1_000_000,
-    "moonshotai/Kimi-K3.1-Pro": 1_048_576,
-    "demo": 1_000_000,
-}
-"""Tokens that a model takes, for the models above."""
 ASSUMED_CONTEXT = 32_768
 """Tokens that a model of which nothing is known is given."""
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from cass import catalogue, inbox, jsonl, presence
+from cass.amounts import money
 from cass.catalogue import Summary
 from cass.home import Files, Home
 from cass.visible import safe_line
@@ -20,7 +21,7 @@ Look = Callable[[Files], "Standing"]
 
 
 def as_json(found: Sequence[Summary]) -> str:
-    """Summaries as a JSON list of ``{"chat_id", "created_at", "changed_at", "model", "cwd", "title"}``."""
+    """Summaries as a JSON list of objects, each with the fields of `Summary`."""
     return jsonl.dump([summary._asdict() for summary in found]).decode()
 
 
@@ -36,9 +37,12 @@ def lines(home: Home, found: Sequence[Summary], look: Look, *, cwd_shown: bool =
     made = []
     states = [_words(look(home.files(summary.chat_id)).state) if summary.is_running else "" for summary in found]
     width = max(map(len, states), default=0)
-    for summary, state in zip(found, states, strict=True):
+    costs = [_money(summary.cost) for summary in found]
+    cost_width = max(map(len, costs), default=0)
+    for summary, state, cost in zip(found, states, costs, strict=True):
         age = _age(summary.changed_at, now)
         left = f"{summary.chat_id}  {_day(summary.created_at)}  {state:{width}}  {age:>4}  {_model(summary.model):20}  "
+        left += f"{cost:>{cost_width}}  " if cost_width else ""
         text = f"{summary.cwd}  {summary.title}" if cwd_shown else summary.title or "(no message yet)"
         made.append(safe_line(left + text))
     return made
@@ -46,6 +50,11 @@ def lines(home: Home, found: Sequence[Summary], look: Look, *, cwd_shown: bool =
 
 def _model(name: str) -> str:
     return safe_line(name.rpartition("/")[2])[:20]
+
+
+def _money(cost: float | None) -> str:
+    """What a chat has cost; "" where that is not known, or nothing."""
+    return money(cost) if cost else ""
 
 
 def _day(at: str) -> str:
@@ -117,9 +126,10 @@ def describe(files: Files, look: Look) -> dict[str, Any]:
         "queue": [{"id": item.id, "name": item.name} for item in inbox.waiting(files)],
         "pending": [],
         "context": None,
+        "cost": summary.cost if summary else None,
         "changed_at": summary.changed_at if summary else None,
     }
-    return said | _now(look(files)) if summary and summary.is_running else said
+    return said | _now(look(files), summary.cost) if summary and summary.is_running else said
 
 
 def _words(state: str) -> str:
@@ -127,7 +137,7 @@ def _words(state: str) -> str:
     return state.replace("-", " ") or "starting"
 
 
-def _now(standing: "Standing") -> dict[str, Any]:
+def _now(standing: "Standing", cost: float | None) -> dict[str, Any]:
     """What only a chat with a worker has."""
     said: dict[str, Any] = {"state": "starting"}
     if standing.cwd:
@@ -135,7 +145,8 @@ def _now(standing: "Standing") -> dict[str, Any]:
     if standing.state:
         said |= {"state": standing.state, "mode": standing.mode}
         said |= {"provider": standing.provider, "model": standing.model}
-        said["context"] = {"used": standing.used, "limit": standing.limit}
+        said["context"] = {"used": standing.used, "limit": standing.limit, "assumed": standing.assumed}
+        said["cost"] = standing.cost if standing.cost is not None else cost
     fields = ("request_id", "name", "arguments", "reason", "sandboxed", "rule")
     said["pending"] = [{name: getattr(asked, name) for name in fields} for asked in standing.pending]
     return said
@@ -144,11 +155,12 @@ def _now(standing: "Standing") -> dict[str, Any]:
 def _lines(files: Files, look: Look) -> str:
     said = describe(files, look)
     context = said["context"] or {}
+    cost = f"  {_money(said['cost'])}" if said["cost"] else ""
     used = f"  {100 * context['used'] // context['limit']}% of context" if context.get("used") else ""
     queue = f"  {len(said['queue'])} waiting" if said["queue"] else ""
     mode = f"  {said['mode']}" if said["mode"] else ""
     title = safe_line(said["title"])[:60]
-    first = f"{said['chat_id']}  {_words(said['state'])}{mode}  {safe_line(said['model'])}{used}{queue}  {title}"
+    first = f"{said['chat_id']}  {_words(said['state'])}{mode}  {safe_line(said['model'])}{used}{cost}{queue}  {title}"
     asked = [
         line
         for r in said["pending"]

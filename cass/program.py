@@ -117,11 +117,17 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--effort", metavar="LEVEL", help="How much the model reasons."),
     click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Output limit of one answer."),
     click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Stop a turn after N requests."),
+    click.option(
+        "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="Stop once it has cost that."
+    ),
     click.option("--max-tool-output", type=click.IntRange(100), metavar="N", help="Characters of a tool result sent."),
     click.option("--config", callback=_as_path, metavar="FILE", help="Use FILE in place of config.json."),
     click.option("--cwd", callback=_as_path, metavar="DIR", help="The workspace; default: this directory."),
 ]
-_NAMES = "provider model base_url api_key_env mode effort max_tokens max_turns max_tool_output config layout".split()
+_NAMES = (
+    *("provider", "model", "base_url", "api_key_env", "mode", "effort"),
+    *("max_tokens", "max_turns", "max_cost", "max_tool_output", "config", "layout"),
+)
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:

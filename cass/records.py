@@ -39,9 +39,16 @@ class Usage:
     cache_write: int = 0
     reasoning: int = 0
     """The part of `output` that was reasoning."""
+    cost: float | None = None
+    """USD, as the provider reported it, else by the prices then known; None: not known. A sum is of what is known."""
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        costs = [usage.cost for usage in (self, other) if usage.cost is not None]
+        counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
+        return Usage(**counts, cost=round(sum(costs), 9) if costs else None)
+
+
+_COUNTS = ("input", "output", "cache_read", "cache_write", "reasoning")
 
 
 class _Value:
@@ -184,6 +191,8 @@ class Compaction(_Value):
     """Id of the first message that stays; None: none stays, what follows does."""
     tokens_before: int
     created_at: str
+    usage: Usage | None = None
+    """Of the request for the summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -200,6 +209,8 @@ class TurnEnd(_Value):
     created_at: str
     error: str | None = None
     usage: Usage | None = None
+    spent: float | None = None
+    """USD that the chat has cost so far; what a branch took over was its parent's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +287,10 @@ class Status(_Value):
     """Tokens of the context in use, as last reported or estimated."""
     limit: int | None = None
     """Tokens the model takes."""
+    assumed: bool = False
+    """Whether `limit` is a guess, because nothing is known about the model."""
+    cost: float | None = None
+    """USD that the chat has cost, as far as prices are known; None: no request's was."""
     detail: str | None = None
     """A line for people: what is retried, when, why."""
     turn: str = ""
@@ -321,10 +336,15 @@ def encode(record: Record) -> bytes:
         if name == "tool_calls":
             line[name] = [_call(call) for call in value]
         elif name == "usage" and value is not None:
-            line[name] = {f.name: getattr(value, f.name) for f in fields(value)}
+            line[name] = _usage(value)
         elif value is not None and (value != default or isinstance(value, (bool, int))):
             line[name] = value
     return dump(line) + b"\n"
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    line = {name: getattr(usage, name) for name in _COUNTS}
+    return line if usage.cost is None else {**line, "cost": usage.cost}
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
@@ -374,7 +394,7 @@ def _make(kind: type, value: dict[str, Any]) -> Record:
         if name == "tool_calls":
             given = tuple(_tool_call(call) for call in given)
         elif name == "usage":
-            given = Usage(**{f.name: _count(given.get(f.name)) for f in fields(Usage)})
+            given = Usage(**{name: _count(given.get(name)) for name in _COUNTS}, cost=_amount(given.get("cost")))
         elif name == "answers":
             given = tuple(str(answer) for answer in given)
         arguments[name] = given
@@ -386,6 +406,7 @@ _PYTHON: dict[str, type | tuple[type, ...]] = {
     "str": str,
     "bool": bool,
     "int": int,
+    "float": (int, float),
     "dict": dict,
     "list": list,
     "tuple": list,
@@ -412,6 +433,10 @@ def _tool_call(value: Any) -> ToolCall:
 
 def _count(value: Any) -> int:
     return value if isinstance(value, int) else 0
+
+
+def _amount(value: Any) -> float | None:
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0 else None
 
 
 # ---- repair ---------------------------------------------------------------------------------------------------------

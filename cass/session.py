@@ -26,6 +26,7 @@ from typing import Any, Self
 from cass import access, agent, catalogue, chat, config, context, decisions, jsonl, opening, prompt, providers, records
 from cass.access import Mode
 from cass.agent import Answer, Desk
+from cass.bill import Bill
 from cass.config import Options, Settings
 from cass.errors import CassError, Interrupted, UsageError
 from cass.home import Files, Home
@@ -195,6 +196,7 @@ class Session:
         self.desk.provider_name = settings.connection.provider
         self.desk.model, self.desk.effort = settings.model, settings.effort
         self.desk.context_limit, self.desk.max_tokens = settings.context_limit, settings.max_tokens
+        self.desk.context_assumed, self.desk.bill.facts = settings.context_assumed, settings.facts
         self.desk.supports_tools = settings.supports_tools
         self.show(self.state)
 
@@ -285,6 +287,8 @@ class Session:
             max_turns=settings.max_turns,
             max_tool_output=settings.max_tool_output,
             context_limit=settings.context_limit,
+            context_assumed=settings.context_assumed,
+            bill=Bill(settings.facts, settings.max_cost),
             supports_tools=settings.supports_tools,
             answer=self._ask,
             is_steered=lambda: self.is_steered(),

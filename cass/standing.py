@@ -28,6 +28,10 @@ class Standing(NamedTuple):
     """Since when the worker does what it does: since it is idle; while busy, since the turn began."""
     used: int | None = None
     limit: int | None = None
+    assumed: bool = False
+    """Whether `limit` is a guess."""
+    cost: float | None = None
+    """USD that the chat has cost, as far as it is known."""
     pending: tuple[ApprovalRequest, ...] = ()
     """Approvals that wait for an answer, oldest first."""
     answered: frozenset[str] = frozenset()
@@ -68,9 +72,10 @@ def step(standing: Standing, record: Record) -> Standing:
             return standing._replace(answer=content)
         case User(effort=effort):
             return standing._replace(effort=effort or "")
-        case TurnEnd(usage=usage, created_at=at):
+        case TurnEnd(usage=usage, spent=spent, created_at=at):
+            cost = standing.cost if spent is None else max(spent, standing.cost or 0)
             # A worker with more to do goes on without being idle, also one that mends what another left.
-            return standing._replace(usage=usage or standing.usage, since=max(standing.since, at))
+            return standing._replace(usage=usage or standing.usage, since=max(standing.since, at), cost=cost)
         case Meta(cwd=cwd):
             return standing._replace(cwd=cwd or standing.cwd)
         case _:
@@ -103,6 +108,8 @@ def _status(standing: Standing, status: Status) -> Standing:
         detail=status.detail or "",
         used=status.used if status.used is not None else standing.used,
         limit=status.limit if status.limit is not None else standing.limit,
+        assumed=status.assumed,
+        cost=status.cost if status.cost is not None else standing.cost,
     )
     if not (was_busy and now.is_busy):
         now = now._replace(since=status.created_at)

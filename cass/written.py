@@ -34,6 +34,7 @@ _TEXT: Check = (lambda value: isinstance(value, str) and value.strip() != "", "a
 _ANY_TEXT: Check = (lambda value: value is None or isinstance(value, str), "a text")
 _FLAG: Check = (lambda value: isinstance(value, bool), "true or false")
 _COUNT: Check = (lambda value: type(value) is int and value > 0, "a whole number above 0")
+_AMOUNT: Check = (lambda value: type(value) in (int, float) and value > 0, "USD, a number above 0")
 _SECONDS: Check = (lambda value: type(value) in (int, float) and value > 0, "a number of seconds above 0")
 ADDRESS = (
     "that begins with http:// or https:// and holds neither password nor key: "
@@ -52,6 +53,15 @@ _KEY: Check = (
     "a key, or $ and the name of the variable that holds it",
 )
 _OBJECT: Check = (lambda value: isinstance(value, dict), "an object")
+_PRICE = ("input", "output", "cache_read", "cache_write")
+_PRICES: Check = (
+    lambda value: (
+        isinstance(value, dict)
+        and {"input", "output"} <= value.keys() <= set(_PRICE)
+        and all(type(price) in (int, float) and price >= 0 for price in value.values())
+    ),
+    f"USD for a million tokens, as {{{', '.join(_PRICE)}}}; the last two may be left out",
+)
 _RULES = _list_of((lambda value: isinstance(value, str) and is_rule(value), "rules such as shell(git status)"))
 
 _CONFIG: dict[str, Check] = {
@@ -71,6 +81,7 @@ _CONFIG: dict[str, Check] = {
     "confirm_destructive_operations": _FLAG,
     "max_tokens": _COUNT,
     "max_turns": _COUNT,
+    "max_cost": _AMOUNT,
     "read_timeout_s": _SECONDS,
     "layout": _one_of(*LAYOUTS),
     "allow": _RULES,
@@ -97,6 +108,13 @@ _MODEL: dict[str, Check] = {
     "max_output_tokens": _COUNT,
     "supports_tools": _FLAG,
     "reasoning": _OBJECT,
+    "prices": _PRICES,
+}
+_REASONING: dict[str, Check] = {
+    "supported": _FLAG,
+    "required": _FLAG,
+    "default_effort": _ANY_TEXT,
+    "request_format": _ANY_TEXT,
 }
 
 
@@ -126,7 +144,12 @@ class Written:
 
 def models(home: Home, notices: list[str]) -> list[dict[str, Any]]:
     """The entries of ``models.json``; what is odd about them is added to `notices`. Raises ConfigError."""
-    return _entries(home.models, "models", _MODEL, notices)
+    found = _entries(home.models, "models", _MODEL, notices)
+    for entry in found:
+        if "reasoning" in entry:
+            where = f'{home.models}: {entry["id"]}: "reasoning"'
+            entry["reasoning"] = _checked(entry["reasoning"], _REASONING, where, notices)
+    return found
 
 
 def secret_names(home: Home) -> frozenset[str]:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import functools
 import os
+import re
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import replace
@@ -16,8 +17,10 @@ import scripted
 from cass import agent, context, jsonl, providers, records
 from cass.access import Mode, Rules
 from cass.agent import Answer, Desk
+from cass.bill import Bill
 from cass.config import Connection
 from cass.errors import CassError
+from cass.models import Facts, Prices
 from cass.records import (
     Approval,
     ApprovalRequest,
@@ -167,6 +170,47 @@ async def test_an_answer_is_streamed_and_then_whole(make):
     end = found[-1]
     assert (end.turn, end.answers, end.outcome, end.error) == ("u1", ("u1",), "done", None)
     assert end.usage == answer.usage
+
+
+PRICED = Facts(prices=((0, Prices(1_000, 5_000)),))
+
+
+@asynchronous
+async def test_every_request_is_charged_and_the_end_says_what_the_chat_has_cost(make):
+    desk = make(calls(call("read", files=[{"path": "app.py"}])), {"text": "done"}, {"text": "more"}, bill=Bill(PRICED))
+    found = await take(desk)
+    costs = [answer.usage.cost for answer in of(found, Assistant)]
+    assert costs == [pytest.approx((u.input + 5 * u.output) / 1_000) for u in (a.usage for a in of(found, Assistant))]
+    assert found[-1].usage.cost == found[-1].spent == pytest.approx(sum(costs))
+    later = await take(desk, user("and now?", id="u2"))
+    assert later[-1].spent == pytest.approx(sum(costs) + later[-1].usage.cost)
+
+
+@asynchronous
+async def test_a_summary_is_charged_too(make):
+    desk = make({"text": "hello"}, {"text": "They said hello."}, bill=Bill(PRICED))
+    await take(desk)
+    (summary,) = [record async for record in agent.compact(desk) if isinstance(record, Compaction)]
+    assert summary.usage.cost == pytest.approx((summary.usage.input + 5 * summary.usage.output) / 1_000)
+    assert context.spent([*desk.records, summary]) == pytest.approx(desk.bill.usage.cost)
+    await desk.provider.aclose()
+
+
+@asynchronous
+async def test_no_request_is_made_once_the_limit_of_what_it_may_cost_is_reached(make):
+    wanted = [calls(call("read", files=[{"path": "app.py"}])) for _ in range(5)]
+    found = await take(make(*wanted, bill=Bill(PRICED, 0.0001)))
+    assert len(of(found, Assistant)) == 1
+    assert found[-1].outcome == "failed"
+    assert re.fullmatch(r"stopped: \$[0-9.]+ spent of \$0\.0001 \(--max-cost\)", found[-1].error)
+
+
+@asynchronous
+async def test_a_limit_of_what_it_may_cost_cannot_hold_where_that_is_not_known(make):
+    found = await take(make(calls(call("read", files=[{"path": "app.py"}])), {"text": "done"}, bill=Bill(limit=1.0)))
+    assert len(of(found, Assistant)) == 1
+    assert "what m costs is not known" in found[-1].error
+    assert "models.json" in found[-1].error
 
 
 @asynchronous

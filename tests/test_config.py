@@ -407,6 +407,17 @@ def test_a_wrong_file_names_no_variable_and_hides_none_of_the_others(home, writt
         ("providers.json", {"providers": [{"id": "x", "kind": "y"}]}, 'providers.json: x: "kind": expected one of'),
         ("providers.json", {"providers": [{"id": "x", "base_url": "y"}]}, 'x: "base_url": expected a URL'),
         ("models.json", {"models": [{"id": "x", "context_length": "9"}]}, 'models.json: x: "context_length": expected'),
+        (
+            "models.json",
+            {"models": [{"id": "x", "prices": {"input": 1}}]},
+            'x: "prices": expected USD for',
+        ),
+        (
+            "models.json",
+            {"models": [{"id": "x", "reasoning": {"supported": 1}}]},
+            '"supported": expected true',
+        ),
+        ("config.json", {"max_cost": 0}, '"max_cost": expected USD, a number above 0'),
     ],
 )
 def test_a_wrong_file_names_file_key_and_what_was_expected(home, name, written, said):

@@ -1,6 +1,7 @@
 import pytest
 
-from cass.composer.footer import Surroundings, columns, help_line, queue_lines, status_line, tokens
+from cass.amounts import tokens
+from cass.composer.footer import Surroundings, columns, help_line, queue_lines, status_line
 from cass.standing import IDLE, Standing
 
 CHAT = "2026-06-20-143012-a8f3"
@@ -53,7 +54,18 @@ def test_states_are_words_with_their_time(state, elapsed_s, words):
 
 
 def test_a_limit_that_is_a_guess_is_marked():
-    assert "8% context (2.6k of assumed 32.8k)" in line(STANDING._replace(model="mystery", used=2_600, limit=32_768))
+    shown = line(STANDING._replace(model="mystery", used=2_600, limit=32_768, assumed=True))
+    assert "8% context (2.6k of assumed 32.8k)" in shown
+    assert "(2.6k of 32.8k)" in line(STANDING._replace(model="small", used=2_600, limit=32_768))
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [(None, None), (0.0, None), (0.00001, "under $0.0001"), (0.01234, "$0.0123"), (12.3, "$12.30")],
+)
+def test_the_cost_stands_there_where_it_is_known_and_not_nothing(cost, words):
+    shown = line(STANDING._replace(cost=cost))
+    assert f"({tokens(25_600)} of 128k) · {words} · 2 waiting" in shown if words else "$" not in shown
 
 
 def test_the_effort_stands_beside_the_model():

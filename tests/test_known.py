@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cass import known
+from cass import known, models
 from tests import scripted
 
 
@@ -23,7 +23,7 @@ def test_a_row_is_whole(provider):
     assert known.is_local(provider.base_url) == (provider.key is None) == (provider.model == "")
     if provider.key:
         assert provider.key.endswith("_API_KEY")
-        assert provider.model in known.CONTEXTS
+        assert models.find(provider.id, provider.model).context
         assert known.is_url(known.MODEL_LISTS[provider.id])
 
 

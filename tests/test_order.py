@@ -9,9 +9,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 ORDER = """
-    errors home jsonl visible records access
+    errors home jsonl visible amounts records access
     ignore walk names snapshots query search inbox presence catalogue tail chat decisions known instructions
-    written connection config
+    written connection models bill config
     prompt context blocks markdown commands
     providers.sse providers.veil providers.failures providers.openai_compatible providers.demo providers.http providers
     tools.paths tools.arguments tools.deadman tools.child tools.diff tools.nearest tools.tool

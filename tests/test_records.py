@@ -51,7 +51,8 @@ def kinds(text: st.SearchStrategy[str]) -> st.SearchStrategy[Record]:
     maybe = st.none() | text
     tree = st.dictionaries(text, values(text), max_size=3)
     flat = st.dictionaries(text, text, max_size=2)
-    usage = st.none() | st.builds(Usage, COUNT, COUNT, COUNT, COUNT, COUNT)
+    cost = st.none() | st.floats(0, 1e6)
+    usage = st.none() | st.builds(Usage, COUNT, COUNT, COUNT, COUNT, COUNT, cost=cost)
     calls = st.lists(st.builds(ToolCall, text, text, tree, maybe), max_size=2).map(tuple)
     ids = st.lists(text, min_size=1, max_size=3).map(tuple)
     ended = st.sampled_from(["done", "failed", "cancelled", "blocked"])
@@ -85,8 +86,10 @@ def kinds(text: st.SearchStrategy[str]) -> st.SearchStrategy[Record]:
             Approval, request_id=text, tool_call_id=text, decision=text, by=text, created_at=text, reason=maybe,
             rule=maybe,
         ),
-        st.builds(Compaction, summary=text, first_kept_id=maybe, tokens_before=COUNT, created_at=text),
-        st.builds(TurnEnd, turn=text, answers=ids, outcome=ended, created_at=text, error=maybe, usage=usage),
+        st.builds(Compaction, summary=text, first_kept_id=maybe, tokens_before=COUNT, created_at=text, usage=usage),
+        st.builds(
+            TurnEnd, turn=text, answers=ids, outcome=ended, created_at=text, error=maybe, usage=usage, spent=cost,
+        ),
         st.builds(Delta, of=text, text=maybe, reasoning=maybe, tool_call=st.none() | tree),
         st.builds(ToolStarted, tool_call_id=text, created_at=text),
         st.builds(ToolOutput, tool_call_id=text, text=text),

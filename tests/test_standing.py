@@ -96,3 +96,13 @@ def test_what_the_chat_settled_supersedes_what_was_live(files):
         inbox.put(files, {"type": "stop"})
         wait_for(lambda: not presence.is_running(files))
     assert standing.look(files).state == "", "without a worker nothing is live"
+
+
+def test_what_the_chat_has_cost_is_the_most_that_either_file_says():
+    def ended(spent):
+        return TurnEnd(turn="u", answers=("u",), outcome="done", created_at=at(2), spent=spent)
+
+    now = status("idle", 3, cost=0.02, assumed=True)
+    assert stand(ended(0.01)).cost == 0.01
+    for records in ([ended(0.01), now], [now, ended(0.01)], [now, ended(None)]):
+        assert (stand(*records).cost, stand(*records).assumed) == (0.02, True)

@@ -7,9 +7,9 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from cass.amounts import money, tokens
 from cass.commands import HELP_LINE
 from cass.composer.question import Fragments
-from cass.known import ASSUMED_CONTEXT, CONTEXTS
 from cass.standing import AWAITING, IDLE, STARTING, STOPPED, Standing, words
 from cass.visible import safe_line
 
@@ -52,6 +52,8 @@ def status_line(standing: Standing, around: Surroundings, width: int) -> Fragmen
     ]
     if standing.used is not None and standing.limit:
         parts.append(_context(standing, standing.used, standing.limit))
+    if standing.cost:  # of what costs nothing, nothing is said
+        parts.append(Part("class:dim", money(standing.cost), "", 3))
     if around.queued:
         parts.append(Part("class:waiting", f"{around.queued} waiting", "", 6))
     if standing.cwd:
@@ -118,17 +120,8 @@ def _state(standing: Standing, state: str, elapsed_s: float) -> tuple[str, str]:
 def _context(standing: Standing, used: int, limit: int) -> Part:
     """How full the context is; a limit that is a guess, because nothing is known of the model, is said to be one."""
     share = f"{used / limit:.0%} context"
-    is_assumed = limit == ASSUMED_CONTEXT and standing.model not in CONTEXTS
-    of = f"of {'assumed ' if is_assumed else ''}{tokens(limit)}"
+    of = f"of {'assumed ' if standing.assumed else ''}{tokens(limit)}"
     return Part("class:warning" if used > limit * NEARLY_FULL else "", f"{share} ({tokens(used)} {of})", share, 5)
-
-
-def tokens(count: int) -> str:
-    """``950``, ``25.6k``, ``1.2M``."""
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if count >= size:
-            return f"{count / size:.1f}".removesuffix(".0") + unit
-    return str(count)
 
 
 def _model(standing: Standing) -> str:

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cass import jsonl
-from cass.composer.footer import tokens
+from cass import models as facts_of
+from cass.amounts import tokens
 from cass.home import Home
-from cass.known import CONTEXTS, PROVIDERS, is_local, listed
+from cass.known import PROVIDERS, is_local, listed
 
 PATIENCE_S = 0.5
 """For all local servers together."""
@@ -49,15 +50,15 @@ def _is_usable(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]) 
 
 def _of(name: str, entry: Mapping[str, Any], home: Home, deadline: float) -> Iterator[Model]:
     known = PROVIDERS.get(name)
+    url = str(entry.get("base_url") or (known.base_url if known else ""))
     named = [entry.get("default_model"), *entry.get("models", ()), known.model if known else None]
     for model in named:
         id = model.get("id") if isinstance(model, dict) else model
         if id:
-            yield Model(name, str(id), CONTEXTS.get(str(id)))
+            yield Model(name, str(id), facts_of.find(name, str(id), url).context)
     for facts in _entries(home.models, "models"):
         if facts.get("provider") == name and facts.get("id"):
             yield Model(name, str(facts["id"]), facts.get("context_length"))
-    url = str(entry.get("base_url") or (known.base_url if known else ""))
     if url and is_local(url):
         for id, length in listed(url, deadline).items():
             yield Model(name, id, length)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from cass import catalogue, commands, listing, standing
 from cass.access import Mode
+from cass.amounts import money
 from cass.composer.footer import columns
 from cass.composer.seat import Seat
 from cass.errors import CassError, UsageError
@@ -137,7 +138,8 @@ class Slash:
         seat, now = self._desk.seat, self._desk.seat.standing
         unknown = "not known before the worker runs"
         state = standing.words(self._desk.state)
-        context = f"{now.used or 0:,} of {now.limit:,} tokens" if now.limit else unknown
+        guess = " (assumed: nothing is known about this model here)" if now.assumed else ""
+        context = f"{now.used or 0:,} of {now.limit:,} tokens{guess}" if now.limit else unknown
         self._say(
             columns(
                 [
@@ -147,19 +149,27 @@ class Slash:
                     ("mode", now.mode or unknown),
                     ("model", safe_line(f"{now.provider}: {now.model}") if now.model else unknown),
                     ("context", context),
+                    ("cost", "not known" if now.cost is None else f"{money(now.cost)}, at list prices"),
                     ("waiting", str(len(seat.waiting()))),
                 ]
             )
         )
 
     def tokens(self, _: str) -> None:
-        usage = self._desk.seat.standing.usage
+        now = self._desk.seat.standing
+        usage = now.usage
         if usage is None:
             self._say("  no turn has told its usage yet\n")
             return
         cached = f" ({usage.cache_read:,} from the cache)" if usage.cache_read else ""
         reasoning = f" ({usage.reasoning:,} of reasoning)" if usage.reasoning else ""
         rows = [("input", f"{usage.input:,} tokens{cached}"), ("output", f"{usage.output:,} tokens{reasoning}")]
+        if usage.cost is not None:
+            rows.append(("cost", f"{money(usage.cost)}, at list prices"))
+        if now.cost is not None:
+            rows.append(("the chat", f"{money(now.cost)} so far"))
+        if now.used is not None and now.limit:
+            rows.append(("context", f"{now.used:,} of {now.limit:,} tokens, what was not sent yet estimated"))
         self._say(columns(rows))
 
     def save(self, _: str) -> None:

@@ -289,7 +289,20 @@ def test_the_list_as_json_has_every_field(three, workspace):
         "cwd": str(workspace),
         "title": "first thing \x1b[31mred",
         "is_running": False,
+        "cost": None,
     }
+
+
+def test_what_chats_have_cost_stands_beside_them_where_it_is_known(three, home):
+    assert "$" not in run("cass", "ls").stdout
+    end = TurnEnd(turn="0", answers=("0",), outcome="done", created_at="2026-02-01T00:00:00.000Z", spent=0.0123)
+    with home.files(A).chat.open("ab") as chat:
+        chat.write(records.encode(end))
+    dear, free = run("cass", "ls").stdout.splitlines()
+    assert "model-x               $0.0123  first thing" in dear
+    assert "model-x                        (no message yet)" in free
+    (said,) = json.loads(run("cass", "status", A, "--json").stdout)
+    assert said["cost"] == 0.0123
 
 
 def test_where_there_is_no_chat_it_says_so_and_lists_nothing(home, workspace, tmp_path):
@@ -329,6 +342,7 @@ def test_the_status_of_a_chat_without_a_worker(files, workspace):
         "queue": [],
         "pending": [],
         "context": None,
+        "cost": None,
     }
     inbox.put(files, {"type": "message", "content": "x"}, "build-1")
     (queued,) = status_of(files)["queue"]

@@ -1,0 +1,16 @@
+"""Amounts: numbers of tokens and of money, as people read them."""
+
+
+def tokens(count: int) -> str:
+    """``950``, ``25.6k``, ``1.2M``."""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if count >= size:
+            return f"{count / size:.1f}".removesuffix(".0") + unit
+    return str(count)
+
+
+def money(usd: float) -> str:
+    """``$12.30``, ``$0.0123``, ``under $0.0001``, ``$0``."""
+    if 0 < usd < 0.0001:
+        return "under $0.0001"
+    return f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}" if usd else "$0"
