@@ -14,7 +14,7 @@ ORDER = """
     written connection models bill config
     prompt context blocks markdown commands
     providers.sse providers.veil providers.failures providers.openai_compatible providers.demo providers.http providers
-    tools.paths tools.arguments tools.deadman tools.child tools.diff tools.nearest tools.tool
+    tools.paths tools.arguments tools.deadman tools.child tools.diff tools.strides tools.nearest tools.tool tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     agent opening session
     standing status intake door worker send exchange listing

@@ -26,7 +26,7 @@ def proposed(name: str, arguments: Mapping[str, Any], cwd: str) -> str | None:
         if name == "write":
             new = str(arguments["content"]).encode()
         else:
-            new = edit.apply(old, edit.find(old, _edits(arguments), path))
+            new = bytes(edit.apply(old, edit.find(old, _edits(arguments), path)))
         return diff.unified(old, new)
     except (OSError, ToolError, KeyError, TypeError, UnicodeError):
         return None

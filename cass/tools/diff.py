@@ -32,9 +32,9 @@ class Span(NamedTuple):
     new_end: int
 
 
-def unified(old: bytes, new: bytes) -> str | None:
+def unified(old: bytes | bytearray, new: bytes | bytearray) -> str | None:
     """What turns `old` into `new`; None where they are equal, no text, or too large to compare."""
-    if old == new or b"\0" in old or b"\0" in new or len(old) + len(new) > SIZE_LIMIT:
+    if len(old) + len(new) > SIZE_LIMIT or old == new or b"\0" in old or b"\0" in new:
         return None
     before, after = _lines(old), _lines(new)
     lines = [line for hunk in _hunks(list(_changes(before, after))) for line in _shown(hunk, before, after)]
@@ -47,7 +47,7 @@ def unified(old: bytes, new: bytes) -> str | None:
     return "".join(lines) or None
 
 
-def _lines(content: bytes) -> list[str]:
+def _lines(content: bytes | bytearray) -> list[str]:
     lines = content.decode("utf-8", "replace").split("\n")
     return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 

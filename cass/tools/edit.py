@@ -14,15 +14,18 @@ from typing import Any
 
 from cass.access import Action
 from cass.errors import ToolError
+from cass.tools import strides
 from cass.tools.arguments import Given
+from cass.tools.aside import Stop, aside
 from cass.tools.diff import unified
 from cass.tools.nearest import nearest
 from cass.tools.paths import Place, open_file, reach, read_all, shown
+from cass.tools.strides import Bytes
 from cass.tools.tool import Arguments, Outcome, Tool
 from cass.tools.write import digest, replace
 
 SIZE_LIMIT = 512 << 20
-"""The file is held in memory about three times."""
+"""The file is held in memory about twice."""
 PLACES_SHOWN = 5
 PLACES_COUNTED = 1_000
 """Of a text that should occur once."""
@@ -85,7 +88,11 @@ def _edit(item: Any, number: int, given: Given) -> Edit:
     return Edit(old, new, one.boolean("replace_all"))
 
 
-async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
+def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
+    return aside(lambda stop: _outcome(arguments, place, stop), changes=True)
+
+
+def _outcome(arguments: Arguments, place: Place, stop: Stop) -> Outcome:
     path, edits = _parse(arguments)
     path = reach(path, place, write=True).path
     fd = open_file(path, place)
@@ -96,18 +103,18 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
         raw = read_all(fd, status.st_size)
     finally:
         os.close(fd)
-    codec = _codec(raw, shown(path, place))
-    data = raw if codec is None else raw.decode(codec).encode()
+    codec = _codec(raw)
+    data = raw if codec is None else _decoded(raw, codec, shown(path, place))
     changed, places = applied(data, edits, shown(path, place))
-    new = changed if codec is None else changed.decode().encode(codec)
-    note = replace(path, new, place, expected=status)
+    new = changed if codec is None else strides.recoded(changed, "utf-8", codec)
+    note = replace(path, new, place, status, stop)
     stale = path in place.seen and place.seen[path] != digest(raw)
     if stale:
         note += "; it had also changed otherwise since it was read in this chat"
     # What the model has not seen stays unseen: a later write must not go over it.
     known = path in place.seen and not stale
     summary = _summary(path, edits, places, place) + note
-    yield Outcome(summary, seen={path: digest(new)} if known else {}, diff=unified(data, changed))
+    return Outcome(summary, seen={path: digest(new)} if known else {}, diff=unified(data, changed))
 
 
 def _summary(path: str, edits: list[Edit], places: int, place: Place) -> str:
@@ -117,34 +124,35 @@ def _summary(path: str, edits: list[Edit], places: int, place: Place) -> str:
     return f"Applied {done} to {shown(path, place)}"
 
 
-def _codec(raw: bytes, name: str) -> str | None:
+def _codec(raw: Bytes) -> str | None:
     """The codec to edit through, for UTF-16 with its mark; None for everything else, which is edited as it is."""
-    codec = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}.get(raw[:2])
-    if codec:
-        try:
-            raw.decode(codec)
-        except UnicodeDecodeError as e:
-            raise ToolError(f"{name} begins like UTF-16 but is not; it cannot be edited") from e
-    return codec
+    return {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}.get(bytes(raw[:2]))
+
+
+def _decoded(raw: Bytes, codec: str, name: str) -> bytearray:
+    try:
+        return strides.recoded(raw, codec, "utf-8")
+    except UnicodeDecodeError as e:
+        raise ToolError(f"{name} begins like UTF-16 but is not; it cannot be edited") from e
 
 
 # ---- finding and applying -------------------------------------------------------------------------------------------
 
 
-def applied(data: bytes, edits: list[Edit], name: str) -> tuple[bytes, int]:
+def applied(data: Bytes, edits: list[Edit], name: str) -> tuple[Bytes, int]:
     """`data` after `edits`, and how many places were changed. Raises ToolError that names every fault."""
-    if len(edits) == 1 and edits[0].all and edits[0].old in data:
+    if len(edits) == 1 and edits[0].all and strides.find(data, edits[0].old) >= 0:
         return _replaced(data, edits[0], name)
     changes = find(data, edits, name)
     _check_size(len(data) + sum(len(change.new) - (change.end - change.start) for change in changes), name)
     return apply(data, changes), len(changes)
 
 
-def _replaced(data: bytes, edit: Edit, name: str) -> tuple[bytes, int]:
+def _replaced(data: Bytes, edit: Edit, name: str) -> tuple[Bytes, int]:
     """The same for a text that is replaced wherever it stands, however often: no place of it is held."""
-    new, places = _with_line_ends(edit, edit.old, _uses_crlf(data)), data.count(edit.old)
+    new, places = _with_line_ends(edit, edit.old, _uses_crlf(data)), strides.count(data, edit.old)
     _check_size(len(data) + places * (len(new) - len(edit.old)), name)
-    return data.replace(edit.old, new), places
+    return strides.replaced(data, edit.old, new), places
 
 
 def _check_size(size: int, name: str) -> None:
@@ -152,7 +160,7 @@ def _check_size(size: int, name: str) -> None:
         raise ToolError(f"{name} would become too large ({size:,} bytes)\nNothing was changed.")
 
 
-def find(data: bytes, edits: list[Edit], name: str) -> list[Change]:
+def find(data: Bytes, edits: list[Edit], name: str) -> list[Change]:
     """The changes that `edits` mean, in the order of the file. Raises ToolError that names every fault."""
     changes: list[Change] = []
     faults: list[str] = []
@@ -173,9 +181,9 @@ def find(data: bytes, edits: list[Edit], name: str) -> list[Change]:
                 "add lines around it, or set replace_all"
             )
         else:
-            regions = {data[start:end] for start, end in spans}
+            regions = {bytes(data[start:end]) for start, end in spans}
             texts = {region: _with_line_ends(edit, region, crlf) for region in regions}
-            changes += [Change(start, end, texts[data[start:end]], number) for start, end in spans]
+            changes += [Change(start, end, texts[bytes(data[start:end])], number) for start, end in spans]
     changes.sort(key=lambda change: (change.start, change.end))
     faults += itertools.islice(_overlaps(data, changes), FAULTS_SHOWN)
     if faults:
@@ -185,7 +193,7 @@ def find(data: bytes, edits: list[Edit], name: str) -> list[Change]:
     return changes
 
 
-def _overlaps(data: bytes, changes: list[Change]) -> Iterator[str]:
+def _overlaps(data: Bytes, changes: list[Change]) -> Iterator[str]:
     """What is to be said of `changes`, which are in order, where they are not apart."""
     for one, other in itertools.pairwise(changes):
         if other.start < one.end:
@@ -193,31 +201,33 @@ def _overlaps(data: bytes, changes: list[Change]) -> Iterator[str]:
             yield f"edits {one.number} and {other.number} overlap at line {line}; join them into one"
 
 
-def apply(data: bytes, changes: list[Change]) -> bytes:
+def apply(data: Bytes, changes: list[Change]) -> bytearray:
     """`data` with `changes`, which are in order and apart."""
-    parts, at = [], 0
+    out, at = bytearray(), 0
     for change in changes:
-        parts += [data[at : change.start], change.new]
+        strides.extend(out, data, at, change.start)
+        out += change.new
         at = change.end
-    return b"".join([*parts, data[at:]])
+    strides.extend(out, data, at, len(data))
+    return out
 
 
-def _spans(data: bytes, edit: Edit) -> Iterator[tuple[int, int]]:
+def _spans(data: Bytes, edit: Edit) -> Iterator[tuple[int, int]]:
     """Where the old text stands; if nowhere exactly, then with the line ends of the file.
 
     Overlapping places too, for one that should be the only one; else those that ``replace`` takes.
     """
-    old, at = edit.old, data.find(edit.old)
+    old, at = edit.old, strides.find(data, edit.old)
     if at < 0 and b"\n" in old:
-        pattern = rb"\r?\n".join(re.escape(line) for line in re.split(rb"\r?\n", old))
-        yield from (found.span() for found in re.finditer(pattern, data))
+        pattern = re.compile(rb"\r?\n".join(re.escape(line) for line in re.split(rb"\r?\n", old)))
+        yield from (found.span() for found in strides.matches(pattern, 2 * len(old), data))
     while at >= 0:
         yield at, at + len(old)
-        at = data.find(old, at + (len(old) if edit.all else 1))
+        at = strides.find(data, old, at + (len(old) if edit.all else 1))
 
 
-def _uses_crlf(data: bytes) -> bool:
-    return 2 * data.count(b"\r\n") > data.count(b"\n")
+def _uses_crlf(data: Bytes) -> bool:
+    return 2 * strides.count(data, b"\r\n") > strides.count(data, b"\n")
 
 
 def _with_line_ends(edit: Edit, region: bytes, crlf: bool) -> bytes:
@@ -229,7 +239,7 @@ def _with_line_ends(edit: Edit, region: bytes, crlf: bool) -> bytes:
     return edit.new if region == edit.old else edit.new.replace(b"\r\n", b"\n")
 
 
-def _lines(data: bytes, spans: list[tuple[int, int]]) -> str:
+def _lines(data: Bytes, spans: list[tuple[int, int]]) -> str:
     numbers = [str(data.count(b"\n", 0, start) + 1) for start, _ in spans[:PLACES_SHOWN]]
     return ", ".join(numbers) + (", ..." if len(spans) > PLACES_SHOWN else "")
 

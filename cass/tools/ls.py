@@ -8,6 +8,7 @@ from cass.access import Action
 from cass.errors import ToolError
 from cass.names import quoted
 from cass.tools.arguments import Given
+from cass.tools.aside import Stop, aside
 from cass.tools.paths import Place, failure, reach, shown
 from cass.tools.tool import Arguments, Outcome, Tool
 from cass.walk import DIRECTORY, descend, kind
@@ -24,8 +25,11 @@ def _path(arguments: Arguments) -> str:
     return Given("ls", arguments, ("path",)).path("path", ".")
 
 
-async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
-    yield Outcome(_listing(reach(_path(arguments), place).path, place))
+def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
+    def work(_: Stop) -> Outcome:
+        return Outcome(_listing(reach(_path(arguments), place).path, place))
+
+    return aside(work)
 
 
 def _listing(path: str, place: Place) -> str:

@@ -196,9 +196,9 @@ def read_all(fd: int, size: int) -> bytes:
     """All bytes of a regular file, about `size` of them."""
     with open(fd, "rb", buffering=0, closefd=False) as file:
         parts = [file.read(size + 1) or b""]
-        while parts[-1]:
-            parts.append(file.read(1 << 20) or b"")
-    return b"".join(parts)
+        while part := file.read(1 << 20) or b"":
+            parts.append(part)
+    return b"".join(parts)  # one part is not copied
 
 
 def failure(verb: str, path: str, place: Place, error: OSError) -> ToolError:

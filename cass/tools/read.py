@@ -4,7 +4,6 @@ A file costs what is asked of it: up to `WHOLE_BYTES` it is read to its end, whi
 beyond that, reading stops behind the last line asked for.
 """
 
-import asyncio
 import codecs
 import hashlib
 import os
@@ -15,6 +14,7 @@ from typing import Any
 from cass.access import Action
 from cass.errors import ToolError
 from cass.tools.arguments import Given
+from cass.tools.aside import Stop, aside
 from cass.tools.paths import Place, open_file, reach, shown
 from cass.tools.tool import Arguments, Outcome, Tool
 
@@ -26,6 +26,8 @@ CHARACTERS = 90_000
 """All files of a call together: under the 100,000 that a result may have, so that nothing is cut out of its middle."""
 WHOLE_BYTES = 64 << 20
 """Read to the end, hashed and counted, in about 0.1 s."""
+HASHED_BYTES = 512 << 20
+"""More than that is never edited; the hash takes longer than reading."""
 LINE_BYTES = 4 * LINE_CHARACTERS
 """Held of a line, however long: so many characters fit in."""
 LEAST_ROOM = 1_000
@@ -33,11 +35,15 @@ LEAST_ROOM = 1_000
 RANGE_CHARACTERS = 60
 """Of ``lines``: more is no range, and takes the pattern or `int` too far."""
 BLOCK_BYTES = 1 << 20
+DECLARED_BYTES = 1_024
+"""Where XML, HTML, Python and editors look for the name of an encoding."""
 SNIFF_BYTES = 8_192
 """A NUL in so many first bytes makes a file binary, as for git."""
 
 _RANGE = re.compile(r"\s*(?:lines?\s*)?(\d*)\s*(-|\.\.|:|,)?\s*(\d*)\s*", re.IGNORECASE)
 _SHAPE = 'a list of {"path","lines"?}, lines like "35-60", "35-" or "-60"'
+_UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_DECLARED = re.compile(rb"(?:coding|charset)[ \t]*[:=][ \t]*[\"']?([A-Za-z][\w.-]{1,29})")
 _UTF16 = {codecs.BOM_UTF16_LE: "UTF-16-LE", codecs.BOM_UTF16_BE: "UTF-16-BE"}
 
 Wanted = tuple[str, int, int | None]
@@ -88,14 +94,16 @@ def _range(lines: object, given: Given) -> tuple[int, int | None]:
     return first, last
 
 
-async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
+def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
+    return aside(lambda stop: _outcome(arguments, place, stop))
+
+
+def _outcome(arguments: Arguments, place: Place, stop: Stop) -> Outcome:
     wanted, seen, left, failed = _wanted(arguments), {}, CHARACTERS, 0
     parts: list[str] = []
     for path, first, last in wanted:
-        if parts:
-            await asyncio.sleep(0)  # a call that reads much can be cancelled, and what else there is to do gets done
         try:
-            part, digest = _file(reach(path, place).path, first, last, left, place)
+            part, digest = _file(reach(path, place).path, first, last, left, place, stop)
             if digest:
                 seen[reach(path, place).path] = digest
         except ToolError as e:
@@ -106,18 +114,17 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
         left -= len(part)
     if failed == len(wanted):
         raise ToolError("\n".join(part.replace(": Error: ", ": ", 1) for part in parts))
-    yield Outcome("\n\n".join(parts), seen=seen)
+    return Outcome("\n\n".join(parts), seen=seen)
 
 
-def _file(path: str, first: int, last: int | None, left: int, place: Place) -> tuple[str, str | None]:
+def _file(path: str, first: int, last: int | None, left: int, place: Place, stop: Stop) -> tuple[str, str | None]:
     """The part of a result about one file, and the hash of the whole file if it was read whole."""
     if left < LEAST_ROOM:
         return f"{shown(path, place)}: not read, the result is full; read it in another call", None
     fd = open_file(path, place)
     try:
-        text = Text(fd, shown(path, place))
-        stop = last if last is not None else first - 1 + LINES
-        lines, cut = _numbered(text, first, stop, left)
+        text = Text(fd, shown(path, place), stop)
+        lines, cut = _numbered(text, first, last if last is not None else first - 1 + LINES, left)
     except OSError as e:
         raise ToolError(f"cannot read {shown(path, place)}: {e.strerror}") from e
     finally:
@@ -133,24 +140,24 @@ def _file(path: str, first: int, last: int | None, left: int, place: Place) -> t
     return "\n".join(notes + lines), text.digest
 
 
-def _numbered(text: "Text", first: int, stop: int, left: int) -> tuple[list[str], bool]:
-    """The lines from `first` to `stop`, as ``cat -n`` numbers them, and whether they had to end early."""
+def _numbered(text: "Text", first: int, last: int, left: int) -> tuple[list[str], bool]:
+    """The lines from `first` to `last`, as ``cat -n`` numbers them, and whether they had to end early."""
     lines: list[str] = []
-    for number, raw, dropped in text.lines(first, stop):
+    for number, raw, dropped in text.lines(first, last):
         line = text.shown(number, raw, dropped)
         left -= len(line) + 8
         if left < 0 and lines:
             text.stop()
             return lines, True
         lines.append(f"{number:6}\t{line}")
-    return lines, False
+    return lines, text.is_left
 
 
 class Text:
     """The text of an open file: its encoding, and its lines one after the other."""
 
-    def __init__(self, fd: int, name: str) -> None:
-        """Raises ToolError for a binary file."""
+    def __init__(self, fd: int, name: str, stop: Stop) -> None:
+        """Raises ToolError for a binary file. `stop` is looked at before each block."""
         self.name = name
         self.count = 0
         """Lines met so far."""
@@ -158,17 +165,23 @@ class Text:
         """Hash of the whole file, once it was read to its end."""
         self.notes: list[str] = []
         """What a reader must know: another encoding, other line ends."""
+        self.is_left = False
+        """Whether reading ended within a line that seems to have no end."""
         self._fd = fd
+        self._stop = stop
         self._size = os.fstat(fd).st_size
+        self._read = 0
         self._hash = hashlib.sha256()
         self._at_end = False
         self._stopped = False
         self._start = self._block()
-        self._utf16 = _UTF16.get(self._start[:2])
+        self._utf16 = None if self._start.startswith(_UTF32) else _UTF16.get(self._start[:2])
         if self._utf16:
             self.notes.append(self._utf16)
         elif b"\0" in self._start[:SNIFF_BYTES]:
-            raise ToolError(f"{name} is a binary file ({self._size:,} bytes)")
+            raise ToolError(f"{name} is a binary file ({self._size:,} bytes{_likeness(self._start[:SNIFF_BYTES])})")
+        elif self._start.startswith(codecs.BOM_UTF8):
+            self.notes.append("UTF-8 with a byte order mark")
 
     @property
     def total(self) -> str:
@@ -191,7 +204,7 @@ class Text:
             is_ended = block.endswith(b"\n")
             ends = block.count(b"\n")
             is_past = self._stopped or self.count >= last
-            if is_past and self._size > WHOLE_BYTES:
+            if is_past and max(self._size, self._read) > WHOLE_BYTES:  # files of /proc have no size, or no end
                 return
             if is_past or self.count + ends + 1 < first:
                 self.count += ends
@@ -202,9 +215,14 @@ class Text:
                     if first <= self.count <= last and not self._stopped:
                         yield self.count, line, dropped
                     line, dropped = b"", 0
-                line += piece
-                dropped += len(line[LINE_BYTES:])
-                line = line[:LINE_BYTES]
+                room = LINE_BYTES - len(line)
+                line += piece[:room]
+                dropped += max(0, len(piece) - room)
+            if dropped > WHOLE_BYTES:
+                self.is_left = True
+                self.count += 1
+                yield self.count, line, dropped
+                return
         if not is_ended:
             self.count += 1
             if first <= self.count <= last and not self._stopped:
@@ -221,15 +239,21 @@ class Text:
         if len(text) <= LINE_CHARACTERS and not dropped:
             return text
         left_out = dropped + len(line) - len(text[:LINE_CHARACTERS].encode())
-        return f"{text[:LINE_CHARACTERS]} [{left_out:,} more bytes in this line; grep shows parts]"
+        more = f"more than {left_out:,}" if self.is_left else f"{left_out:,}"
+        return f"{text[:LINE_CHARACTERS]} [{more} more bytes in this line; grep shows parts]"
 
     def _decode(self, line: bytes, whole: bool) -> str:
         try:
             # A cut line may end within a character, which is no fault of the file.
             return codecs.getincrementaldecoder("utf-8")().decode(line, whole)
         except UnicodeDecodeError:
-            self._note(r"not UTF-8, other bytes shown as \xNN")
+            self._note(rf"not UTF-8{self._declared()}, other bytes shown as \xNN")
             return line.decode("utf-8", "backslashreplace")
+
+    def _declared(self) -> str:
+        found = _DECLARED.search(self._start, 0, DECLARED_BYTES)
+        name = found[1].decode() if found else ""
+        return f" but {name}, as it says" if name and name.lower() not in ("utf-8", "utf8") else ""
 
     def _note(self, note: str) -> None:
         if note not in self.notes:
@@ -249,12 +273,25 @@ class Text:
             yield block
             block = self._block()
         self._at_end = True
-        self.digest = self._hash.hexdigest()
+        if self._read <= HASHED_BYTES:
+            self.digest = self._hash.hexdigest()
 
     def _block(self) -> bytes:
+        self._stop.check()
         block = os.read(self._fd, BLOCK_BYTES)
-        self._hash.update(block)
+        self._read += len(block)
+        if self._read <= HASHED_BYTES:
+            self._hash.update(block)
         return block
+
+
+def _likeness(start: bytes) -> str:
+    """What a binary file that is text in another encoding looks like, as the end of a sentence."""
+    if start.startswith(_UTF32):
+        return ", UTF-32 text"
+    zeros = [start[at::2].count(0) for at in (0, 1)]
+    is_text = 2 * max(zeros) > 0.7 * len(start) and not min(zeros)
+    return ", which looks like UTF-16 text without a byte order mark" if is_text else ""
 
 
 TOOL = Tool(

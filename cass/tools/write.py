@@ -12,15 +12,19 @@ from collections.abc import AsyncGenerator
 
 from cass.access import Action
 from cass.errors import ToolError
-from cass.snapshots import Keep, State
+from cass.snapshots import State
 from cass.tools.arguments import Given
+from cass.tools.aside import Stop, aside
 from cass.tools.diff import unified
 from cass.tools.paths import Place, failure, not_a_file, open_file, reach, read_all, shown
+from cass.tools.strides import Bytes
 from cass.tools.tool import Arguments, Outcome, Tool
 from cass.walk import DIRECTORY, descend
 
 OPEN_TO_ALL = 0o666
 """Before the umask."""
+BLOCK_BYTES = 8 << 20
+"""Written between two looks at whether to stop."""
 
 
 def action(arguments: Arguments, place: Place) -> Action:
@@ -38,33 +42,38 @@ def _parse(arguments: Arguments) -> tuple[str, bytes]:
         raise given.error(f'"content" holds half a character at {e.start}') from e
 
 
-async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
+def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
+    return aside(lambda stop: _outcome(arguments, place, stop), changes=True)
+
+
+def _outcome(arguments: Arguments, place: Place, stop: Stop) -> Outcome:
     path, content = _parse(arguments)
     path = reach(path, place, write=True).path
-    old = _current(path, place)
+    status, old = _current(path, place)
     if old is not None and path in place.seen and digest(old) != place.seen[path]:
         raise ToolError(f"{shown(path, place)} changed since it was read in this chat; read it again, then write")
     if old == content:
         text = f"{shown(path, place)} already has exactly this content ({len(content):,} bytes)"
     else:
-        note = replace(path, content, place)
+        note = replace(path, content, place, status, stop)
         what = "new file" if old is None else f"replaced {len(old):,} bytes"
         text = f"Wrote {len(content):,} bytes to {shown(path, place)} ({what}){note}"
-    yield Outcome(text, seen={path: digest(content)}, diff=unified(old or b"", content))
+    return Outcome(text, seen={path: digest(content)}, diff=unified(old or b"", content))
 
 
-def _current(path: str, place: Place) -> bytes | None:
-    """What the file holds; None if there is none."""
+def _current(path: str, place: Place) -> tuple[os.stat_result | None, bytes | None]:
+    """What the file is and holds; None if there is none."""
     if not os.path.lexists(path):
-        return None
+        return None, None
     fd = open_file(path, place)
     try:
-        return read_all(fd, os.fstat(fd).st_size)
+        status = os.fstat(fd)
+        return status, read_all(fd, status.st_size)
     finally:
         os.close(fd)
 
 
-def digest(content: bytes) -> str:
+def digest(content: Bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
@@ -72,38 +81,55 @@ def digest(content: bytes) -> str:
 
 
 def replace(
-    path: str, content: bytes, place: Place, expected: os.stat_result | None = None, mode: int | None = None
+    path: str,
+    content: Bytes,
+    place: Place,
+    expected: os.stat_result | None,
+    stop: Stop | None = None,
+    mode: int | None = None,
 ) -> str:
     """Give the file at a resolved `path` this content, making it and its directories if need be.
 
-    Returns what is to be said besides, or nothing. With `expected`, a file that is no longer the one of that `stat` is
-    left alone; `mode` are its permission bits, else they stay. Raises ToolError; then nothing was changed.
+    `expected`: what the file was when its content was looked at, None for no file; what has become another meanwhile is
+    left alone. `mode` are its permission bits, else they stay. Returns what is to be said besides, or nothing. Raises
+    ToolError and Stopped; then nothing was changed.
     """
-    directory, name = os.path.split(path)
+    made: list[str] = []
     try:
-        folder = _open_directory(directory)
-    except OSError as e:
-        raise failure("write", path, place, e) from e
-    try:
-        old = _status(name, folder)
-        _check(old, expected, path, place)
-        return _replace(path, folder, content, old, mode, place.keep)
-    except OSError as e:
-        raise failure("write", path, place, e) from e
-    finally:
-        os.close(folder)
+        folder = _open_directory(os.path.dirname(path), made)
+        try:
+            return _replace(path, folder, content, place, expected, stop or Stop(), mode)
+        finally:
+            os.close(folder)
+    except BaseException as e:
+        for directory in reversed(made):
+            _remove_directory(directory)
+        if isinstance(e, OSError):
+            raise failure("write", path, place, e) from e
+        raise
 
 
-def _open_directory(path: str) -> int:
+def _open_directory(path: str, made: list[str]) -> int:
+    """Open the directory `path`; what has to be made for it is added to `made`."""
     try:
         return descend(path, DIRECTORY)
     except FileNotFoundError:
-        parent = _open_directory(os.path.dirname(path))
+        parent = _open_directory(os.path.dirname(path), made)
         try:
             name = os.path.basename(path)
             with contextlib.suppress(FileExistsError):
                 os.mkdir(name, dir_fd=parent)
+                made.append(path)
             return os.open(name, DIRECTORY, dir_fd=parent)
+        finally:
+            os.close(parent)
+
+
+def _remove_directory(path: str) -> None:
+    with contextlib.suppress(OSError):  # somebody else has put something there
+        parent = descend(os.path.dirname(path), DIRECTORY)
+        try:
+            os.rmdir(os.path.basename(path), dir_fd=parent)
         finally:
             os.close(parent)
 
@@ -121,7 +147,7 @@ def _check(old: os.stat_result | None, expected: os.stat_result | None, path: st
     if old and not os.access(path, os.W_OK):
         # A rename would do it all the same, against what its owner said.
         raise ToolError(f"cannot write {shown(path, place)}: it is write-protected")
-    if expected and (old is None or _version(old) != _version(expected)):
+    if (old and _version(old)) != (expected and _version(expected)):
         raise ToolError(f"{shown(path, place)} changed meanwhile; read it again")
 
 
@@ -129,22 +155,34 @@ def _version(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _replace(path: str, folder: int, content: bytes, old: os.stat_result | None, mode: int | None, keep: Keep) -> str:
+def _replace(
+    path: str,
+    folder: int,
+    content: Bytes,
+    place: Place,
+    expected: os.stat_result | None,
+    stop: Stop,
+    mode: int | None,
+) -> str:
     name = os.path.basename(path)
+    old = _status(name, folder)
+    _check(old, expected, path, place)
     temporary = f".cass-{os.urandom(6).hex()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     # Never wider than the file it stands for, at no moment.
     fd = os.open(temporary, flags, 0o600 if old else OPEN_TO_ALL, dir_fd=folder)
     try:
         try:
-            _write_all(fd, content)
+            _write_all(fd, content, stop)
             note = _keep(fd, name, folder, old) if old else ""
             if mode is not None:
                 os.fchmod(fd, mode)
-            note += keep(path, folder, State(digest(content), stat.S_IMODE(os.fstat(fd).st_mode), len(content)))
+            note += place.keep(path, folder, State(digest(content), stat.S_IMODE(os.fstat(fd).st_mode), len(content)))
             os.fsync(fd)  # else a crash of the machine may leave an empty file under the name
         finally:
             os.close(fd)
+        _check(_status(name, folder), expected, path, place)  # all that took a while
+        stop.check()
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
@@ -153,10 +191,11 @@ def _replace(path: str, folder: int, content: bytes, old: os.stat_result | None,
     return note
 
 
-def _write_all(fd: int, content: bytes) -> None:
+def _write_all(fd: int, content: Bytes, stop: Stop) -> None:
     view = memoryview(content)
     while view:
-        view = view[os.write(fd, view) :]
+        stop.check()
+        view = view[os.write(fd, view[:BLOCK_BYTES]) :]
 
 
 def _keep(fd: int, name: str, folder: int, old: os.stat_result) -> str:

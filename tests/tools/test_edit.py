@@ -196,15 +196,38 @@ def test_an_empty_old_text_never_shreds_the_file(workspace, f, replace_all):  # 
     ("old", "hint"),
     [
         ("return  compute(a,b)\n", "line 2:     return compute(a, b)  (white space differs)"),
-        ("return compute(a, b)\n    more", "line 2:     return compute(a, b)  (this line is as in old_text;"),
-        ("print(“done”)", 'line 3: print("done")  (quotes or case differ)'),
+        ("return compute(a, b)\n    more", 'line 3: print("done")'),
+        ("print(“done”)", 'line 3: print("done")  (quotes or dashes differ)'),
+        ("Print( 'done' )", 'line 3: print("done")  (white space, quotes, dashes or case differ)'),
+        ("PRINT", 'line 3: print("done")  (case differs)'),
         ("return compute(a, c)", "line 2:     return compute(a, b)"),
+        ("def f(a, b):\n\treturn compute(a, b)\n", "  (indentation: 4 spaces, old_text has 1 tab)"),
+        ("def f(a, b):\n  return compute(a, b)\n", "  (indentation: 4 spaces, old_text has 2 spaces)"),
+        ("def f(a, b):  \n    return", "line 1: def f(a, b):  (white space at its end differs)"),
+        ('print("done")\nlast\nmore', "line 4: last  (the file ends after it)"),
+        ('print("done")\n\nlast', "line 4: last"),
     ],
 )
-def test_a_miss_names_the_nearest_lines_and_what_differs(workspace, f, old, hint):
-    f.write_text('def f(a, b):\n    return compute(a, b)\nprint("done")\n')
+@pytest.mark.parametrize("above", [0, 60_000], ids=["at the top", "far below"])
+def test_a_miss_names_the_nearest_lines_and_what_differs(workspace, f, old, hint, above):
+    f.write_text("#\n" * above + 'def f(a, b):\n    return compute(a, b)\nprint("done")\nlast')
+    hint = re.sub(r"(?<=^line )\d", lambda found: str(int(found[0]) + above), hint)
+    if above and old.endswith("(a, c)"):
+        hint = "read the file again"  # what is merely like it is looked for near the top
     with pytest.raises(ToolError, match=re.escape(hint)):
         edit(workspace, old, "X")
+
+
+def test_line_ends_that_no_line_break_of_a_call_can_mean_are_named(workspace, f):
+    f.write_bytes(b"one\rtwo\r")
+    with pytest.raises(ToolError, match="the lines of this file end in CR alone"):
+        edit(workspace, "one\ntwo", "X")
+
+
+def test_the_place_that_is_most_like_the_text_comes_first(workspace, f):
+    f.write_text("begin\nx = compute()\nend\n\n" * 5 + "begin\nx = compute()\nstop\n")
+    with pytest.raises(ToolError, match=r"nearest lines:\n  line 21: begin  \(case differs\)\n"):
+        edit(workspace, "BEGIN\nx = compute()\nstop\n", "X")
 
 
 def test_at_most_three_nearest_lines_are_named(workspace, f):

@@ -1,10 +1,12 @@
 """Paths: resolved once, judged by what they are, opened without being led elsewhere."""
 
+import asyncio
 import contextlib
 import itertools
 import os
 import threading
 import time
+from contextlib import aclosing
 
 import pytest
 
@@ -208,10 +210,10 @@ def test_a_directory_swapped_for_a_link_never_leads_out(workspace):
 
 
 def workspace_run(place, tool, arguments):
-    """Run a tool with what was decided in `place`; the file tools never wait, so no loop is needed."""
-    pieces = tools.find(tool).run(arguments, place)
-    try:
-        pieces.asend(None).send(None)
-    except StopIteration as yielded:
-        return yielded.value.content
-    raise AssertionError("it waited")
+    """Run a tool with what was decided in `place`."""
+
+    async def main() -> str:
+        async with aclosing(tools.find(tool).run(arguments, place)) as pieces:
+            return (await anext(pieces)).content
+
+    return asyncio.run(main())

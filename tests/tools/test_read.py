@@ -1,9 +1,11 @@
 """read shows the lines asked for, says what it left out, and waits for nothing."""
 
+import contextlib
 import hashlib
 import os
 import re
 import socket
+import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -95,6 +97,14 @@ def test_a_file_too_large_costs_only_the_lines_asked_for(workspace):
     assert body(content) == ["first", "second"]
 
 
+def test_a_line_without_end_costs_no_more_than_a_file_that_is_read_whole(workspace):
+    with open(workspace.root / "huge", "wb") as file:
+        file.write(b"x" * 9_000 + b"\nsecond")
+        file.truncate(5 << 30)  # sparse
+    content = workspace("read", path="huge")
+    assert re.search(r"second\0+ \[more than [\d,]+ more bytes in this line; grep shows parts\]\n\[cut after", content)
+
+
 @pytest.mark.parametrize("last", ["", "\n"])
 def test_a_last_line_counts_with_and_without_its_end(workspace, last):
     (workspace.root / "f").write_text("a\nb" + last)
@@ -127,9 +137,45 @@ def test_bytes_that_are_not_utf_8_are_shown_as_what_they_are(workspace):  # B-02
     assert body(content) == ["const x = 1;", r"// caf\xe9 note"]
 
 
-def test_a_byte_order_mark_is_not_part_of_the_first_line(workspace):
+@pytest.mark.parametrize(
+    "first",
+    [b"# -*- coding: latin-1 -*-", b'<?xml version="1.0" encoding="latin-1"?>', b"<meta charset=latin-1>"],
+)
+def test_an_encoding_that_a_file_names_itself_is_told(workspace, first):
+    (workspace.root / "f").write_bytes(first + b"\ncaf\xe9\n")
+    assert "not UTF-8 but latin-1, as it says, other bytes shown as \\xNN" in workspace("read", path="f").split("\n")[0]
+    (workspace.root / "f").write_bytes(first + b"\ncafe\n")
+    assert workspace("read", path="f").split("\n")[0] == "f (lines 1-2 of 2)"
+
+
+def test_a_byte_order_mark_is_told_and_not_part_of_the_first_line(workspace):
     (workspace.root / "f").write_bytes(b"\xef\xbb\xbfabc\n")
-    assert body(workspace("read", path="f")) == ["abc"]
+    content = workspace("read", path="f")
+    assert content.startswith("f (lines 1-1 of 1; UTF-8 with a byte order mark)\n")
+    assert body(content) == ["abc"]
+
+
+@pytest.mark.parametrize(
+    ("codec", "message"),
+    [
+        ("utf-32", "f is a binary file (28 bytes, UTF-32 text)"),
+        ("utf-16-le", "f is a binary file (12 bytes, which looks like UTF-16 text without a byte order mark)"),
+        ("utf-16-be", "f is a binary file (12 bytes, which looks like UTF-16 text without a byte order mark)"),
+    ],
+)
+def test_text_in_an_encoding_that_is_not_read_is_named(workspace, codec, message):
+    (workspace.root / "f").write_bytes("hello\n".encode(codec))
+    with pytest.raises(ToolError, match=re.escape(message)):
+        workspace("read", path="f")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/kmsg"), reason="no /proc here")
+@pytest.mark.parametrize("path", ["/proc/kmsg", "/proc/kcore", "/proc/kpageflags", "/proc/cpuinfo", "/proc/self/mem"])
+def test_what_the_system_makes_up_is_read_or_refused_and_never_waited_for(workspace, path):  # C-02
+    begun = time.monotonic()
+    with contextlib.suppress(ToolError):
+        workspace("read", path=path)
+    assert time.monotonic() - begun < 10
 
 
 def test_separators_other_than_the_line_feed_stay_in_their_line(workspace):
