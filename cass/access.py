@@ -4,12 +4,13 @@
 asked once per call about all of it. A tool never judges itself.
 """
 
-import fnmatch
-import glob
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+
+from cass import rules as given
+from cass.compound import Uncertain
+from cass.rules import READS, RUNS, WRITES, Rules
 
 
 class Mode(StrEnum):
@@ -54,22 +55,9 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """The person's rules, ``tool(pattern)`` each; they relax or narrow what is asked and never widen a mode."""
-
-    allow: tuple[str, ...] = ()
-    ask: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    confirm_destructive: bool = False
-
-    def allowing(self, rule: str) -> "Rules":
-        return Rules((*self.allow, rule), self.ask, self.deny, self.confirm_destructive)
-
-
-@dataclass(frozen=True, slots=True)
 class Allow:
     rule: str | None = None
-    """The rule that spared the question, if one did."""
+    """The rule that spared the question, if one did; several, one for each part, are joined by a comma."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +71,6 @@ class Deny:
 
 
 Decision = Allow | Ask | Deny
-
-READS = frozenset({"ls", "read", "grep"})
-WRITES = frozenset({"write", "edit"})
-RUNS = frozenset({"shell"})
 
 
 def tools(mode: Mode) -> frozenset[str]:
@@ -146,35 +130,15 @@ def is_destructive(command: str) -> bool:
 
 # ---- rules ----------------------------------------------------------------------------------------------------------
 
-_RULE = re.compile(r"(\w+)(?:\((.*)\))?", re.DOTALL)
-_CHAINS = re.compile(r"[;&|<>`$()\n\r\\*?\[\]{}~#!\"']|[^\x20-\x7e]")
-_BETWEEN = re.compile(r"[;&|\n()`]+|\$\(")
-_WRAPPERS = frozenset(
-    "env sudo doas nice nohup time timeout xargs sh bash zsh dash exec eval command builtin ssh find".split()
-)
-_RESERVED = frozenset("! { if then elif else while until do".split())
-
-
-def is_rule(text: str) -> bool:
-    """Whether `text` has the form ``tool`` or ``tool(pattern)`` with a tool that exists."""
-    found = _RULE.fullmatch(text)
-    return found is not None and found[1] in READS | WRITES | RUNS
-
 
 def rule_for(action: Action) -> str | None:
     """The narrowest rule that would have allowed `action`, for the answer "always"; None where none can."""
     if _guarded(action):
         return None
     if action.command is not None:
-        return f"{action.tool}({glob.escape(action.command)})"
+        return given.exactly(action.tool, action.command)
     outside = [reach.path for reach in action.reaches if not reach.inside]
-    return f"{action.tool}({glob.escape(outside[0])})" if len(outside) == 1 else None
-
-
-def denied_paths(rules: Rules) -> tuple[str, ...]:
-    """The patterns of paths that no search may look into."""
-    found = (_RULE.fullmatch(rule) for rule in rules.deny)
-    return tuple(match[2] for match in found if match and match[1] in ("read", "grep") and match[2])
+    return given.exactly(action.tool, outside[0]) if len(outside) == 1 else None
 
 
 def _guarded(action: Action) -> bool:
@@ -183,53 +147,24 @@ def _guarded(action: Action) -> bool:
 
 def _first(rules: tuple[str, ...], action: Action) -> str | None:
     """The first rule that speaks of any part of `action`."""
-    subjects = _subjects(action)
     if action.command is not None:
-        subjects += _parts(action.command)
-    return next((rule for rule in rules if any(_matches(rule, action.tool, s, strict=False) for s in subjects)), None)
-
-
-def _parts(command: str) -> Iterator[str]:
-    """The simple commands in a chained one, each as it is and without what stands in front of its program."""
-    for part in _BETWEEN.split(command):
-        words = part.split()
-        yield " ".join(words)
-        while words and (words[0] in _WRAPPERS | _RESERVED or "=" in words[0]):
-            del words[0]
-        yield " ".join(words)
+        return given.mentioning(rules, action.tool, action.command)
+    found = given.of_paths(rules, action.tool, [reach.path for reach in action.reaches])
+    return next((rule for rule in found if rule), None)
 
 
 def _all(rules: tuple[str, ...], action: Action) -> str | None:
-    """A rule that allows the whole of `action`, or the first of the several that together do."""
-    subjects = _subjects(action, asked_only=True)
-    found = [next((r for r in rules if _matches(r, action.tool, s, strict=True)), None) for s in subjects]
-    return found[0] if found and None not in found else None
-
-
-def _subjects(action: Action, asked_only: bool = False) -> list[str]:
+    """The rule, or rules, that allow the whole of `action`."""
+    found: list[str | None]
     if action.command is not None:
-        return [action.command]
-    return [reach.path for reach in action.reaches if not (asked_only and reach.inside)]
-
-
-def _matches(rule: str, tool: str, subject: str, *, strict: bool) -> bool:
-    """Whether `rule` speaks of `subject`. A strict match is for allowing: a pattern then covers plain commands only."""
-    found = _RULE.fullmatch(rule)
-    if found is None or found[1] != tool:
-        return False
-    pattern = found[2]
-    # A rule for one command has its brackets escaped: as plain text it must not allow a command that looks like it.
-    if pattern is None or pattern == glob.escape(subject) or (pattern == subject and not (strict and "[" in subject)):
-        return True
-    if tool in RUNS and strict and not _is_plain(subject):
-        return False
-    return fnmatch.fnmatchcase(subject, pattern)
-
-
-def _is_plain(command: str) -> bool:
-    """One simple command: nothing chained, substituted, redirected, quoted, globbed or run by another program."""
-    words = command.split()
-    return bool(words) and _CHAINS.search(command) is None and "=" not in words[0] and words[0] not in _WRAPPERS
+        try:
+            found = [rule for _, rule in given.allowing(rules, action.tool, action.command)]
+        except Uncertain:
+            return None
+    else:
+        found = given.of_paths(rules, action.tool, [reach.path for reach in action.reaches if not reach.inside])
+    names = [rule for rule in found if rule]
+    return ", ".join(dict.fromkeys(names)) if names and len(names) == len(found) else None
 
 
 def _words(names: frozenset[str]) -> str:

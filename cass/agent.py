@@ -15,7 +15,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from cass import access, context, jsonl, records, tools
-from cass.access import Allow, Ask, Deny, Mode, Rules
+from cass.access import Allow, Ask, Deny, Mode
 from cass.bill import Bill
 from cass.errors import CassError, ProviderError, ToolError
 from cass.providers import Provider
@@ -36,6 +36,7 @@ from cass.records import (
     Usage,
     User,
 )
+from cass.rules import Rules
 from cass.snapshots import Call, Keep, keep_nothing
 from cass.tools.paths import Place
 

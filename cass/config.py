@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cass import models, written
-from cass.access import Mode, Rules
+from cass.access import Mode
 from cass.connection import Connection as Connection
 from cass.connection import Options as Options
 from cass.connection import choose_model, connect, whole_number
@@ -19,6 +19,7 @@ from cass.home import Home
 from cass.instructions import instructions as instructions
 from cass.known import ASSUMED_CONTEXT
 from cass.models import Facts
+from cass.rules import Rules
 from cass.written import LAYOUTS, Written
 from cass.written import secret_names as secret_names
 

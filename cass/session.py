@@ -43,6 +43,7 @@ from cass.records import (
     TurnEnd,
     User,
 )
+from cass.rules import denied_paths
 from cass.snapshots import Journal
 from cass.tools.paths import Place
 
@@ -276,7 +277,7 @@ class Session:
                 chat_id=self.files.chat_id,
                 seen=_seen(self.chat.records),
                 environ=self._environ(),
-                denied=access.denied_paths(settings.rules),
+                denied=denied_paths(settings.rules),
             ),
             model=settings.model,
             provider_name=connection.provider,

@@ -11,10 +11,11 @@ from typing import Any
 
 import orjson
 
-from cass.access import Mode, is_rule
+from cass.access import Mode
 from cass.errors import ConfigError
 from cass.home import Home
 from cass.known import PROVIDERS, is_base_url
+from cass.rules import is_rule
 
 KINDS = ("openai-compatible", "openai-responses", "anthropic", "gemini", "demo")
 LAYOUTS = ("inline", "panes")

@@ -15,7 +15,7 @@ import pytest
 import scripted
 
 from cass import agent, context, jsonl, providers, records
-from cass.access import Mode, Rules
+from cass.access import Mode
 from cass.agent import Answer, Desk
 from cass.bill import Bill
 from cass.config import Connection
@@ -36,6 +36,7 @@ from cass.records import (
     TurnEnd,
     User,
 )
+from cass.rules import Rules
 from cass.tools.paths import Place
 
 AT = "2026-06-20T14:30:12.345Z"

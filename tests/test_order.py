@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 ORDER = """
-    errors home jsonl visible amounts records access
+    errors home jsonl visible amounts records compound rules access
     ignore walk names snapshots query search inbox presence catalogue tail chat decisions known instructions
     written connection models bill config
     prompt context blocks markdown commands

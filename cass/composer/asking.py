@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from cass import decisions, jsonl
-from cass.access import WRITES
 from cass.composer.console import Console
 from cass.composer.question import Fragments, Question
 from cass.composer.seat import Seat
 from cass.records import Approval
+from cass.rules import WRITES
 from cass.visible import safe_line
 
 ROWS_BELOW = 6

@@ -7,8 +7,8 @@ import json
 from dataclasses import dataclass
 from unicodedata import combining, east_asian_width
 
-from cass.access import READS, WRITES
 from cass.records import ApprovalRequest
+from cass.rules import READS, WRITES
 from cass.visible import safe, safe_line
 
 QUIET_S = 0.7

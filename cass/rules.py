@@ -1,0 +1,187 @@
+"""Rules: what the person always allows, asks or denies, as ``tool(pattern)``.
+
+In a pattern ``*`` is any text, ``?`` one character, ``[ab]`` one of them. A path is compared in full, resolved. A
+command is taken apart first (`cass.compound`): each part must be allowed, and a deny rule hits if it speaks of any.
+"""
+
+import fnmatch
+import glob
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from cass import compound
+from cass.compound import Part, Uncertain
+
+READS = frozenset({"ls", "read", "grep"})
+WRITES = frozenset({"write", "edit"})
+RUNS = frozenset({"shell"})
+
+_RULE = re.compile(r"(\w+)(?:\((.*)\))?", re.DOTALL)
+_WILDCARD = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The person's rules, ``tool(pattern)`` each; they relax or narrow what is asked and never widen a mode."""
+
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    confirm_destructive: bool = False
+
+    def allowing(self, rule: str) -> "Rules":
+        return Rules((*self.allow, rule), self.ask, self.deny, self.confirm_destructive)
+
+
+def is_rule(text: str) -> bool:
+    """Whether `text` has the form ``tool`` or ``tool(pattern)`` with a tool that exists."""
+    found = _RULE.fullmatch(text)
+    return found is not None and found[1] in READS | WRITES | RUNS
+
+
+def exactly(tool: str, subject: str) -> str:
+    """The rule that speaks of this command or path and of no other."""
+    return f"{tool}({glob.escape(subject)})"
+
+
+def denied_paths(rules: Rules) -> tuple[str, ...]:
+    """The patterns of paths that no search may look into."""
+    found = (_RULE.fullmatch(rule) for rule in rules.deny)
+    return tuple(match[2] for match in found if match and match[1] in ("read", "grep") and match[2])
+
+
+# ---- paths ----------------------------------------------------------------------------------------------------------
+
+
+def of_paths(rules: tuple[str, ...], tool: str, paths: list[str]) -> list[str | None]:
+    """For each path the first rule that speaks of it, if one does."""
+    return [_first(rules, tool, partial(_is, subject=path)) for path in paths]
+
+
+def _first(rules: tuple[str, ...], tool: str, speaks: Callable[[str], bool]) -> str | None:
+    for rule in rules:
+        found = _RULE.fullmatch(rule)
+        if found is not None and found[1] == tool and (found[2] is None or speaks(found[2])):
+            return rule
+    return None
+
+
+def _is(pattern: str, subject: str) -> bool:
+    return _is_exactly(pattern, subject) or fnmatch.fnmatchcase(subject, pattern)
+
+
+def _is_exactly(pattern: str, subject: str) -> bool:
+    return pattern == glob.escape(subject)
+
+
+# ---- commands -------------------------------------------------------------------------------------------------------
+
+
+def mentioning(rules: tuple[str, ...], tool: str, command: str) -> str | None:
+    """The first rule that speaks of any part of `command`, in any spelling that is easily seen through."""
+    if not rules:
+        return None
+    found = compound.mentions(command)
+    return _first(rules, tool, lambda pattern: any(pattern == one or _is(pattern, one) for one in found))
+
+
+def allowing(rules: tuple[str, ...], tool: str, command: str) -> list[tuple[str, str | None]]:
+    """Each part of `command` as it is written, with the first rule that allows it or None.
+
+    A rule without a pattern, or for exactly this command, allows the whole of it. Raises Uncertain where it is not
+    certain what the parts are.
+    """
+    if rule := _first(rules, tool, partial(_is_exactly, subject=command)):
+        return [(command, rule)]
+    return [(part.text, _first(rules, tool, partial(_covers, part=part))) for part in compound.split(command)]
+
+
+def _covers(pattern: str, part: Part) -> bool:
+    """Whether `pattern` allows `part`, and all that it may turn into."""
+    if _is_exactly(pattern, part.text):
+        return True
+    if part.redirects or part.assigns:
+        return False
+    return any(_covers_form(pattern, form) for form in part.forms())
+
+
+def _covers_form(pattern: str, form: Part) -> bool:
+    if not (fnmatch.fnmatchcase(form.plain, pattern) or fnmatch.fnmatchcase(form.text, pattern)):
+        return False
+    if any(word.wild for word in form.words) and re.search(r"[?\[]", pattern):
+        return False  # what stands for any text in the command is covered only by what stands for any in the pattern
+    at = compound.program(form.values)
+    if at is None or not _names(pattern, form, at):
+        return False
+    named = _counted(pattern.split()[at:])
+    return all(named.get(trap, 0) >= count for trap, count in _counted(form.values[at:]).items())
+
+
+def _names(pattern: str, form: Part, at: int) -> bool:
+    """Whether `pattern` says, before its first wildcard, which program the wrappers in front of it run."""
+    if at == 0:
+        return True
+    said = " ".join(word.plain for word in form.words[: at + 1])
+    head = _WILDCARD.split(pattern, maxsplit=1)[0]
+    return head == said or head.startswith(said + " ")
+
+
+def _counted(values: list[str]) -> dict[str, int]:
+    found = compound.traps(values) if values else []
+    return {trap: found.count(trap) for trap in found}
+
+
+# ---- rules in vain --------------------------------------------------------------------------------------------------
+
+
+def vain(rules: Rules) -> list[str]:
+    """What is wrong with each rule that can never do anything, in words."""
+    found = [(key, rule) for key in ("allow", "ask", "deny") for rule in getattr(rules, key)]
+    texts = [(key, rule, _why_vain(key, rule, rules)) for key, rule in found]
+    return [f'"{key}": {rule} can never match: {why}' for key, rule, why in texts if why]
+
+
+def _why_vain(key: str, rule: str, rules: Rules) -> str | None:
+    match = _RULE.fullmatch(rule)
+    if match is None:
+        return "it is no rule"
+    tool, pattern = match[1], match[2]
+    stronger = {"allow": (*rules.deny, *rules.ask), "ask": rules.deny}.get(key, ())
+    if over := next((other for other in stronger if other in (rule, tool)), None):
+        return f"{over} is stronger"
+    if pattern is None:
+        return None
+    return _vain_command(key, pattern) if tool in RUNS else _vain_path(pattern)
+
+
+def _vain_path(pattern: str) -> str | None:
+    if pattern[:1] not in ("/", "*", "?", "["):
+        name = pattern.removeprefix("./").removeprefix("~/")
+        return f"paths are compared in full: /…/{name}, or */{name} for any directory"
+    if re.search(r"/\.{0,2}(/|$)", pattern) and pattern != "/":
+        return "paths are compared without //, /./, /../ and a slash at the end"
+    return None
+
+
+def _vain_command(key: str, pattern: str) -> str | None:
+    if pattern != pattern.strip():
+        return "blanks around a command are not compared"
+    if key != "allow" or not _WILDCARD.search(pattern):
+        return None
+    sample = re.sub(r"\[[^\]]*\]", "x", pattern).replace("?", "x")
+    try:
+        parts = compound.split(sample.replace("*", "x"))
+    except Uncertain as e:
+        return f"a command with {e} is allowed only by a rule without wildcards"
+    if len(parts) > 1:
+        return "a command of several parts is allowed part by part, or by a rule without wildcards"
+    values = parts[0].values
+    if parts[0].redirects or parts[0].assigns:
+        return "a command that redirects or sets variables is allowed only by a rule without wildcards"
+    at = compound.program(values)
+    # The wildcard may stand for what a wrapper runs, or for its options.
+    if at is None or not _names(pattern, parts[0], at):
+        return f"{values[0]} runs or changes other commands: name what it runs, before the first wildcard"
+    return None
