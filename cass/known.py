@@ -20,6 +20,10 @@ class Quirks:
     """Where an answer's reasoning goes back: some refuse a tool call without what led to it. Empty: nowhere."""
     counts_unasked: bool = False
     """Whether it refuses to be asked for usage, which it sends anyway."""
+    no_thinking: str = ""
+    """The field by which a model is told not to reason (see `providers.effort`); empty: by the effort ``none``."""
+    call_ids: str = r".{1,40}"
+    """A pattern of the ids of tool calls that it takes, where another model made them. OpenAI: 40 characters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,11 @@ _TOO_LONG = re.compile(
     r"|context.{0,60}(exceed|overflow|too (long|small))|token count.{0,60}exceed|exceed\w{0,9}.{0,40}token limit",
     re.IGNORECASE | re.DOTALL,
 )
+_PASSING = frozenset(
+    "overloaded_error api_error rate_limit_error timeout_error server_error rate_limit_exceeded internal_error "
+    "UNAVAILABLE RESOURCE_EXHAUSTED INTERNAL DEADLINE_EXCEEDED 429 500 502 503 504 529".split()
+)
+_RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,6}(?:\.\d{1,9})?)s"')
 _TAGS = re.compile(r"(?s)<(script|style)\b.*?(?:</\1>|\Z)|<[^<>]*>")
 
 
@@ -41,7 +46,7 @@ def refused(status: int, headers: Mapping[str, str], text: str, url: str) -> Pro
         url=url,
         http_status=status,
         transient=status in TRANSIENT,
-        retry_after=retry_after(headers.get("retry-after"), time.time()),
+        retry_after=retry_after(headers.get("retry-after"), time.time()) or _asked_wait(text),
         too_long=status == 413 or (status != 429 and _TOO_LONG.search(text[:_SEARCHED]) is not None),
     )
 
@@ -53,10 +58,22 @@ def advice(status: int, key_env: str | None) -> str:
     return f"; check the key in {key_env}" if key_env else "; no API key was sent"
 
 
-def in_stream(error: Any) -> ProviderError:
-    """The error that came inside an answer which had begun as a success, in words of any length."""
+def in_stream(error: Any, *, begun: bool = True) -> ProviderError:
+    """The error that came inside an answer which had begun as a success, in words of any length.
+
+    One that says it will pass may be tried again where nothing of the answer had come: `begun` says whether it had.
+    """
     text = dump(error).decode()
-    return ProviderError(_words(error) or text, too_long=_TOO_LONG.search(text[:_SEARCHED]) is not None)
+    too_long = _TOO_LONG.search(text[:_SEARCHED]) is not None
+    return ProviderError(_words(error) or text, transient=not (begun or too_long) and _passes(error), too_long=too_long)
+
+
+def _passes(error: Any) -> bool:
+    """Whether an error object names a trouble of the moment: an HTTP status, or one of the words in use for those."""
+    if not isinstance(error, dict):
+        return False
+    codes = [error.get(key) for key in ("code", "status", "status_code", "type")]
+    return any(code in TRANSIENT if type(code) is int else str(code) in _PASSING for code in codes)
 
 
 def address(url: str) -> str:
@@ -81,6 +98,12 @@ def retry_after(value: str | None, now: float) -> float | None:
         except ValueError:
             return None
     return max(0.0, seconds) if seconds == seconds and seconds != float("inf") else None
+
+
+def _asked_wait(text: str) -> float | None:
+    """Seconds that the body of a refusal asks for, where no header does: the RetryInfo of Google's APIs."""
+    found = _RETRY_DELAY.search(text[:_SEARCHED])
+    return float(found[1]) if found else None
 
 
 def _message(text: str) -> str:

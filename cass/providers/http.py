@@ -27,6 +27,7 @@ from cass.context import Request  # noqa: E402
 from cass.errors import ProviderError  # noqa: E402
 from cass.known import is_local  # noqa: E402
 from cass.providers import failures, veil  # noqa: E402
+from cass.providers.answer import Answer  # noqa: E402
 from cass.providers.sse import EVENT_BYTES, Decoder, Event  # noqa: E402
 from cass.records import Assistant, Delta  # noqa: E402
 
@@ -38,16 +39,6 @@ ANSWER_BYTES = 64 << 20
 """Of one answer, uncompressed: a hundred thousand deltas, with all that servers wrap them in, are half of it."""
 _INFLATED = 1 << 16
 """Bytes that are uncompressed at a time: a thousand may come of each that was sent."""
-
-
-class Answer(Protocol):
-    """The parser of one answer."""
-
-    failure: ProviderError | None
-
-    def feed(self, events: list[Event]) -> list[Delta]: ...
-    def whole(self, body: bytes) -> list[Delta]: ...
-    def finish(self) -> Assistant: ...
 
 
 class Kind(Protocol):
@@ -167,7 +158,7 @@ async def _events(response: httpx.Response, read_timeout_s: float) -> AsyncGener
                 raise ProviderError(f"the server's answer goes on after {limit >> 20} MiB")
             if not begun and piece.strip():
                 begun = True
-                body = bytearray() if piece.lstrip()[:1] == b"{" else None
+                body = bytearray() if piece.lstrip()[:1] in (b"{", b"[") else None
             if body is not None:
                 body += piece
                 continue

@@ -29,8 +29,10 @@ class Decoder:
         """The line that has no end yet."""
         self._data: list[bytes] = []
         self._size = 0
-        """Bytes of `_data`."""
+        """Bytes of `_data` and of `_stray`."""
         self._name = b""
+        self._stray: list[bytes] = []
+        """Lines of a JSON value that stands outside any field."""
         self._after_cr = False
         self._begun = False
 
@@ -80,12 +82,19 @@ class Decoder:
                 self._size += len(line)
                 self._check(self._size)
             elif not line:
+                if self._stray:
+                    events.append(Event(b"\n".join(self._stray)))
                 if any(self._data):
                     events.append(Event(b"\n".join(self._data), self._name))
-                if self._data or self._name:
-                    self._data, self._size, self._name = [], 0, b""
+                if self._data or self._name or self._stray:
+                    self._data, self._size, self._name, self._stray = [], 0, b"", []
             elif line.startswith(b"event:"):
                 self._name = line[6:].removeprefix(b" ")
+            elif self._stray or line.startswith((b"{", b"[")):
+                # No event at all, but what some servers send where an answer fails in its middle.
+                self._stray.append(line)
+                self._size += len(line)
+                self._check(self._size)
         return events
 
     def _check(self, size: int) -> None:

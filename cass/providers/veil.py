@@ -6,6 +6,7 @@ The arguments of a tool call are not veiled: a call that copies a file of the pe
 from collections.abc import Iterator
 from dataclasses import replace
 
+from cass.jsonl import dump
 from cass.records import Assistant, Delta
 
 HIDDEN = "…"
@@ -67,8 +68,12 @@ class Answer:
             yield Delta(of=of, text=text)
 
     def message(self, message: Assistant) -> Assistant:
-        """The whole, as its deltas have shown it."""
-        if self._key is None or self._key not in f"{message.content}\0{message.reasoning}":
+        """The whole, as its deltas have shown it; what would go back as it came does not, where it holds the key."""
+        if self._key is None:
+            return message
+        if message.raw is not None and self._key in dump(message.raw).decode():
+            message = replace(message, raw=None)
+        if self._key not in f"{message.content}\0{message.reasoning}":
             return message
         reasoning = message.reasoning and message.reasoning.replace(self._key, HIDDEN)
         return replace(message, content=message.content.replace(self._key, HIDDEN), reasoning=reasoning)

@@ -2,9 +2,7 @@
 
 import itertools
 import json
-import random
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +19,8 @@ from cass.providers.openai_compatible import Parser
 from cass.providers.sse import Decoder, Event
 from cass.records import Assistant, Delta, ToolCall, ToolResult, Usage, User
 from tests import scripted
+from tests.providers.test_wire import called, joined
 
-WIRE = Path(__file__).parents[1] / "wire"
-INDEX: list[dict[str, Any]] = json.loads((WIRE / "index.json").read_text())
 AT = "2026-06-20T14:30:12.345Z"
 
 
@@ -36,64 +33,6 @@ def parsed(*chunks: bytes) -> tuple[list[Delta], Parser]:
 def answer(*payloads: Any) -> Assistant:
     """The message that a stream of payloads, ended by [DONE], is."""
     return parsed(*scripted.sse(*payloads, "[DONE]"))[1].finish()
-
-
-def joined(deltas: list[Delta], field: str) -> str:
-    return "".join(getattr(delta, field) or "" for delta in deltas)
-
-
-def called(deltas: list[Delta]) -> list[tuple[str, str, str]]:
-    """Id, name and text of the arguments of each call, as a viewer gathers them."""
-    calls: dict[int, list[str]] = {}
-    for delta in deltas:
-        if delta.tool_call is not None:
-            told = delta.tool_call
-            call = calls.setdefault(told["index"], [told.get("id", ""), told.get("name", ""), ""])
-            call[2] += told["arguments"]
-    return [(id, name, text) for id, name, text in calls.values()]
-
-
-# ---- recorded streams -----------------------------------------------------------------------------------------------
-
-
-def cuts(data: bytes) -> list[list[int]]:
-    """Whole, byte by byte where that is not too long, and at random places."""
-    chosen = random.Random(len(data))
-    some = [sorted(chosen.sample(range(1, len(data)), 40)) for _ in range(10)]
-    return [[], *some, *([list(range(1, len(data)))] if len(data) < 20_000 else [])]
-
-
-@pytest.mark.parametrize("entry", INDEX, ids=lambda entry: entry["file"])
-def test_a_recorded_stream_gives_what_it_says_wherever_it_is_cut(entry):
-    data = (WIRE / entry["file"]).read_bytes()
-    expected = entry["expected"]
-    for places in cuts(data):
-        deltas, parser = parsed(*(data[a:b] for a, b in zip([0, *places], [*places, len(data)], strict=True)))
-        assert joined(deltas, "text") == expected["text"]
-        assert joined(deltas, "reasoning") == expected["reasoning"]
-        assert parser.finish_reason == expected["finish"]
-        if expected["error"]:
-            with pytest.raises(ProviderError, match=expected["error"]["message"]):
-                parser.finish()
-            continue
-        message = parser.finish()
-        calls = [(call["id"], call["name"]) for call in expected["tool_calls"]]
-        assert [(call.id, call.name) for call in message.tool_calls] == calls
-        assert [call.arguments for call in message.tool_calls] == [c["arguments_json"] for c in expected["tool_calls"]]
-        assert called(deltas) == [(call["id"], call["name"], call["arguments"]) for call in expected["tool_calls"]]
-        assert message.content == expected["text"]
-        assert message.usage == _usage(expected["usage"])
-
-
-def _usage(said: dict[str, Any] | None) -> Usage | None:
-    if said is None:
-        return None
-    return Usage(
-        input=said["input"],
-        output=said["output"],
-        cache_read=said["cached_input"] or 0,
-        reasoning=said["reasoning"] or 0,
-    )
 
 
 # ---- answers --------------------------------------------------------------------------------------------------------
@@ -602,7 +541,8 @@ def test_tools_and_messages_of_a_request_are_a_prefix_of_the_next_ones():
     ],
 )
 def test_a08_a_base_url_in_every_form_leads_to_one_address(base_url, asked):
-    assert openai_compatible.url(base_url) == asked
+    connection = Connection("test", "openai-compatible", base_url)
+    assert openai_compatible.build(connection, Request("s", MESSAGES, (), "m", 1))[0] == asked
 
 
 def test_an_empty_event_is_no_chunk():
