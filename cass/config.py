@@ -86,7 +86,7 @@ def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: boo
         show_reasoning=config.get("show_reasoning", False),
         ui_tool_result_limit=config.get("ui_tool_result_limit", SHOWN_TOOL_OUTPUT),
         layout=_layout(options.layout or environ.get("CASS_LAYOUT")) or config.get("layout"),
-        notices=(*files.notices, *_remarks(home, files, connection)),
+        notices=(*files.notices, *_remarks(files, connection)),
     )
     return _for_model(settings, files.models, length, options.effort or config.get("default_reasoning_effort"))
 
@@ -112,7 +112,7 @@ def _for_model(settings: Settings, mine: list[dict[str, Any]], length: int | Non
         context_assumed=facts.is_elsewhere or not (facts.context or length),
         facts=facts,
         supports_tools=facts.tools is not False,
-        effort=None if effort in (None, "", "none", "off") else str(effort),
+        effort="none" if effort == "off" else effort or None,
     )
 
 
@@ -142,11 +142,8 @@ def _rules(config: Mapping[str, Any]) -> Rules:
     return Rules(allow, ask, deny, config.get("confirm_destructive_operations", False))
 
 
-def _remarks(home: Home, files: Written, connection: Connection) -> list[str]:
+def _remarks(files: Written, connection: Connection) -> list[str]:
     """What the person must know about the connection."""
-    kind = files.providers.get(connection.provider, {}).get("kind")
-    if connection.kind == "demo":
-        return [] if connection.script else [DEMO_NOTICE.format(config=files.config_path)]
-    if kind not in (None, connection.kind):
-        return [f"{home.providers}: {connection.provider}: {kind} is spoken in its {connection.kind} form"]
-    return []
+    if connection.kind != "demo" or connection.script:
+        return []
+    return [DEMO_NOTICE.format(config=files.config_path)]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from cass.errors import ConfigError
 from cass.known import PROBED, PROVIDERS, Known, Quirks, is_local, listed
@@ -55,6 +56,8 @@ class Connection:
     """The variable that should hold the key; set while `api_key` is None: the key is missing."""
     read_timeout_s: float = READ_TIMEOUT_S
     """Seconds without a byte after which a stream has ended."""
+    read_timeout_said: bool = False
+    """Whether the person chose `read_timeout_s`; if not, a model that reasons is waited for longer."""
     quirks: Quirks = field(default_factory=Quirks)
     script: str | None = None
     """Kind ``demo``: path of a JSON list of steps to answer with."""
@@ -74,8 +77,9 @@ def connect(files: Written, options: Options, environ: Mapping[str, str], probe:
     if options.base_url and not options.provider and "demo" in (said, files.providers.get(said, {}).get("kind")):
         said = _COMPATIBLE  # the demo has no address: a flag that names one means a server
     known, entry = PROVIDERS.get(said, Known(said, "")), files.providers.get(said, {})
-    kind = "demo" if "demo" in (said, entry.get("kind")) else _COMPATIBLE
-    url = (base_url or _form(entry.get("kind", kind), entry.get("base_url", "")) or known.base_url).strip()
+    given = base_url or entry.get("base_url") or ""
+    kind = _kind(said, known, entry, given)
+    url = (given or (known.compatible_url if kind == _COMPATIBLE else "") or known.base_url).strip()
     if kind != "demo" and not URL[0](url):
         raise ConfigError(f"provider {said}: expected a base_url {ADDRESS}")
     if not VARIABLE[0](options.api_key_env or ""):
@@ -85,6 +89,7 @@ def connect(files: Written, options: Options, environ: Mapping[str, str], probe:
     name, key = _key(
         options.api_key_env or here.get("api_key_env"), entry if own else {}, known if own else None, environ
     )
+    timeout_s = entry.get("read_timeout_s") or files.config.get("read_timeout_s")
     patience = LOCAL_READ_TIMEOUT_S if is_local(url) else READ_TIMEOUT_S
     return Connection(
         provider=said,
@@ -92,7 +97,8 @@ def connect(files: Written, options: Options, environ: Mapping[str, str], probe:
         base_url=url,
         api_key=key,
         api_key_env=name,
-        read_timeout_s=entry.get("read_timeout_s") or files.config.get("read_timeout_s") or patience,
+        read_timeout_s=timeout_s or patience,
+        read_timeout_said=timeout_s is not None,
         quirks=known.quirks if url == known.base_url else replace(known.quirks, max_tokens_field="max_tokens"),
         script=(environ.get("CASS_DEMO_SCRIPT") or entry.get("script")) if kind == "demo" else None,
         delay_ms=whole_number(environ, "CASS_DEMO_DELAY_MS") or DEMO_DELAY_MS,
@@ -121,14 +127,29 @@ def _source(files: Written, options: Options, environ: Mapping[str, str]) -> str
     return f'{files.config_path}: "{"default_provider" if "default_provider" in files.config else "provider"}"'
 
 
-def _form(kind: str, base_url: str) -> str:
-    """Address of the OpenAI-compatible form beside the native one of `kind`."""
-    url = base_url.strip().rstrip("/")
-    if kind == "anthropic" and url and not url.endswith("/v1"):
-        return url + "/v1"
-    if kind == "gemini" and url and not url.endswith("/openai"):
-        return url + ("/openai" if url.endswith("/v1beta") else "/v1beta/openai")
-    return base_url
+def _kind(said: str, known: Known, entry: Mapping[str, Any], url: str) -> str:
+    """The API that is spoken with provider `said`: as a file says, else as the given address tells, else its own.
+
+    `url`: the address that was given, "" for the provider's own. Elsewhere than at OpenAI its key and name mean what
+    all such servers have in common.
+    """
+    if "demo" in (said, entry.get("kind")):
+        return "demo"
+    if said in KINDS and said not in PROVIDERS:
+        return said
+    told: str | None = entry.get("kind") or _told(url)
+    elsewhere = urlsplit(url).hostname not in (None, urlsplit(known.base_url).hostname)
+    return told or (_COMPATIBLE if elsewhere and known.kind == "openai-responses" else known.kind)
+
+
+def _told(url: str) -> str | None:
+    """The kind that an address speaks of, where it is that of a request; None: it may be any."""
+    path = urlsplit(url.strip()).path.rstrip("/")
+    if ":streamGenerateContent" in path:
+        return "gemini"
+    ends = {"/chat/completions": _COMPATIBLE, "/openai": _COMPATIBLE}
+    ends |= {"/messages": "anthropic", "/responses": "openai-responses"}
+    return next((kind for end, kind in ends.items() if path.endswith(end)), None)
 
 
 def _key(

@@ -37,36 +37,48 @@ class Known:
     model: str = ""
     """Default model; empty: the first one that the server lists."""
     quirks: Quirks = field(default_factory=Quirks)
+    kind: str = "openai-compatible"
+    compatible_url: str = ""
+    """Where its OpenAI form is, if that has an address of its own."""
 
 
 FIREWORKS = "accounts/fireworks/models/qwen3p7-plus"
 _COMPLETION_TOKENS = Quirks(max_tokens_field="max_completion_tokens")
 _REASONING = Quirks(reasoning_field="reasoning")
-_REASONING_CONTENT = Quirks(reasoning_field="reasoning_content")
-_COUNTS_UNASKED = Quirks(counts_unasked=True)
+_REASONING_CONTENT = Quirks(reasoning_field="reasoning_content", no_thinking="thinking")
+_TOGETHER = Quirks(no_thinking="reasoning")
+_TEMPLATE = Quirks(no_thinking="chat_template_kwargs")
+_MISTRAL = Quirks(counts_unasked=True, call_ids="[a-zA-Z0-9]{9}")
+_RESPONSES = "openai-responses"
+_GOOGLE = "https://generativelanguage.googleapis.com/v1beta"
 
 # Names of models go stale: this is the one place for them. The order is the order of preference.
 PROVIDERS: dict[str, Known] = {
     known.id: known
     for known in (
         Known("fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY", FIREWORKS),
-        # Later models of OpenAI take tools only through its Responses API, and no reasoning one takes `max_tokens`.
-        Known("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.1", _COMPLETION_TOKENS),
-        Known("anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-5"),
+        # Later models of OpenAI take tools only through its Responses API; in the other form none takes `max_tokens`.
+        Known("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5.1", _COMPLETION_TOKENS, _RESPONSES),
+        Known("anthropic", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-5", kind="anthropic"),
         Known(
-            "gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY", "gemini-flash-latest"
+            "gemini",
+            _GOOGLE,
+            "GEMINI_API_KEY",
+            "gemini-flash-latest",
+            kind="gemini",
+            compatible_url=f"{_GOOGLE}/openai",
         ),
         Known("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek-v4-flash", _REASONING_CONTENT),
         Known("kimi", "https://api.moonshot.ai/v1", "MOONSHOT_API_KEY", "kimi-k3", _REASONING_CONTENT),
         Known("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openai/gpt-5.1", _REASONING),
         Known("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", "openai/gpt-oss-120b"),
-        Known("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-medium-latest", _COUNTS_UNASKED),
+        Known("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY", "mistral-medium-latest", _MISTRAL),
         Known("xai", "https://api.x.ai/v1", "XAI_API_KEY", "grok-4.3"),
-        Known("together", "https://api.together.xyz/v1", "TOGETHER_API_KEY", "moonshotai/Kimi-K3.1-Pro"),
+        Known("together", "https://api.together.xyz/v1", "TOGETHER_API_KEY", "moonshotai/Kimi-K3.1-Pro", _TOGETHER),
         Known("ollama", "http://127.0.0.1:11434/v1"),
-        Known("llama.cpp", "http://127.0.0.1:8080/v1"),
-        Known("lmstudio", "http://127.0.0.1:1234/v1"),
-        Known("vllm", "http://127.0.0.1:8000/v1"),
+        Known("llama.cpp", "http://127.0.0.1:8080/v1", quirks=_TEMPLATE),
+        Known("lmstudio", "http://127.0.0.1:1234/v1", quirks=_TEMPLATE),
+        Known("vllm", "http://127.0.0.1:8000/v1", quirks=_TEMPLATE),
         Known("demo", "", None, "demo"),
     )
 }

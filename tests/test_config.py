@@ -55,7 +55,7 @@ def test_a_key_alone_is_enough(home, provider):
     settings = load(home, {provider.key: "k"})
     assert settings.connection.provider == provider.id
     assert place(settings) == (provider.base_url, provider.model, "k")
-    assert (settings.connection.kind, settings.notices) == ("openai-compatible", ())
+    assert (settings.connection.kind, settings.notices) == (provider.kind, ())
     assert not settings.context_assumed
     config.require_key(settings)
 
@@ -177,22 +177,56 @@ def test_a_provider_of_the_file_with_a_key_is_found_by_itself(home):
     assert place(load(home)) == ("https://m.test", "m", "stored")
 
 
-@pytest.mark.parametrize(
-    ("kind", "base_url", "address"),
-    [
-        ("anthropic", "https://api.anthropic.com", "https://api.anthropic.com/v1"),
-        ("anthropic", "https://api.anthropic.com/v1/", "https://api.anthropic.com/v1/"),
-        ("gemini", "https://g.test", "https://g.test/v1beta/openai"),
-        ("gemini", "https://g.test/v1beta", "https://g.test/v1beta/openai"),
-        ("openai-responses", "https://api.openai.com/v1", "https://api.openai.com/v1"),
-    ],
-)
-def test_other_kinds_are_spoken_in_their_compatible_form_and_that_is_said(home, kind, base_url, address):
-    entry = {"id": "mine", "kind": kind, "base_url": base_url, "default_model": "m"}
+@pytest.mark.parametrize("kind", ["openai-compatible", "openai-responses", "anthropic", "gemini"])
+def test_a_provider_of_ones_own_speaks_the_kind_that_its_file_says(home, kind):
+    entry = {"id": "mine", "kind": kind, "base_url": "https://m.test", "default_model": "m"}
     write(home.providers, {"providers": [entry]})
     settings = load(home, provider="mine")
-    assert (settings.connection.kind, settings.connection.base_url) == ("openai-compatible", address)
-    assert kind in settings.notices[0]
+    assert (settings.connection.kind, settings.connection.base_url, settings.notices) == (kind, "https://m.test", ())
+    assert load(home, provider=kind, base_url="https://x.test", model="m").connection.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("provider", "kind", "compatible"),
+    [
+        ("openai", "openai-responses", "https://api.openai.com/v1"),
+        ("anthropic", "anthropic", "https://api.anthropic.com/v1"),
+        ("gemini", "gemini", "https://generativelanguage.googleapis.com/v1beta/openai"),
+        ("groq", "openai-compatible", "https://api.groq.com/openai/v1"),
+    ],
+)
+def test_a_built_in_provider_speaks_its_own_kind_and_that_of_openai_where_a_file_says_so(
+    home, provider, kind, compatible
+):
+    assert load(home, provider=provider).connection.kind == kind
+    write(home.providers, {"providers": [{"id": provider, "kind": "openai-compatible"}]})
+    connection = load(home, provider=provider).connection
+    assert (connection.kind, connection.base_url) == ("openai-compatible", compatible)
+    assert connection.api_key_env == known.PROVIDERS[provider].key
+
+
+@pytest.mark.parametrize(
+    ("provider", "base_url", "kind"),
+    [
+        ("anthropic", "https://x.test", "anthropic"),
+        ("anthropic", "https://api.anthropic.com/v1/chat/completions", "openai-compatible"),
+        ("gemini", "https://generativelanguage.googleapis.com/v1beta/openai/", "openai-compatible"),
+        ("gemini", "https://x.test/v1beta/models/m:streamGenerateContent?alt=sse", "gemini"),
+        ("openai", "https://x.test/v1", "openai-compatible"),
+        ("openai", "https://x.test/v1/responses", "openai-responses"),
+        ("openai", "https://api.openai.com", "openai-responses"),
+        ("groq", "https://x.test/v1/messages/", "anthropic"),
+    ],
+)
+def test_an_address_may_tell_which_kind_is_spoken_there(home, provider, base_url, kind):
+    assert load(home, provider=provider, base_url=base_url).connection.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [(None, None), ("", None), ("none", "none"), ("off", "none"), ("high", "high")]
+)
+def test_no_effort_is_not_the_same_as_none(home, said, kept):
+    assert load(home, provider="openai", effort=said).effort == kept
 
 
 # ---- base URL and key -----------------------------------------------------------------------------------------------
@@ -302,12 +336,6 @@ def test_another_model_brings_its_own_facts(home):
     assert changed.connection is settings.connection
     assert config.with_model(changed, home, settings.model).max_tokens == settings.max_tokens
     assert config.with_model(settings, home, "tiny", "high").effort == "high"
-
-
-@pytest.mark.parametrize("effort", ["none", "off", ""])
-def test_no_effort_is_none(home, effort):
-    write(home.config, {"default_reasoning_effort": effort})
-    assert load(home).effort is None
 
 
 def test_rules_are_taken_from_the_file(home):

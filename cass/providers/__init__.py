@@ -4,6 +4,7 @@ A kind is one module of pure functions (a builder of requests, a parser of answe
 alone does I/O, and alone imports httpx.
 """
 
+import importlib
 from collections.abc import AsyncIterator
 from typing import Protocol
 
@@ -28,18 +29,24 @@ class Provider(Protocol):
         ...
 
 
+KINDS = {
+    "openai-compatible": "openai_compatible",
+    "openai-responses": "openai_responses",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+}
+"""The module of each kind that is spoken over HTTP."""
+
+
 def connect(connection: Connection) -> Provider:
     """The provider of a connection; nothing is sent yet. Raises ConfigError."""
     # Late imports: a program that only reads a provider's row must not pay for httpx.
-    match connection.kind:
-        case "demo":
-            from cass.providers.demo import Demo
+    if connection.kind == "demo":
+        from cass.providers.demo import Demo
 
-            return Demo(connection)
-        case "openai-compatible":
-            from cass.providers import openai_compatible
-            from cass.providers.http import Http
+        return Demo(connection)
+    if connection.kind not in KINDS:
+        raise ConfigError(f"provider {connection.provider}: kind {connection.kind!r} is not known")
+    from cass.providers.http import Http
 
-            return Http(connection, openai_compatible)
-        case _:
-            raise ConfigError(f"provider {connection.provider}: kind {connection.kind!r} is not known")
+    return Http(connection, importlib.import_module(f"cass.providers.{KINDS[connection.kind]}"))

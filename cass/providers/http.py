@@ -32,6 +32,8 @@ from cass.providers.sse import EVENT_BYTES, Decoder, Event  # noqa: E402
 from cass.records import Assistant, Delta  # noqa: E402
 
 CONNECT_TIMEOUT_S = 10.0
+REASONING_READ_TIMEOUT_S = 600.0
+"""A model may think for minutes before its first word, and some APIs say nothing meanwhile."""
 QUIET_TIMES = 5
 """Read timeouts that may pass with keep-alives only, before they no longer count as life."""
 ERROR_BYTES = 1 << 16
@@ -61,13 +63,15 @@ class Http:
         url, headers, body = self._kind.build(self._connection, request)
         parser = self._kind.Parser(of, request.model)
         shown = veil.Answer(self._connection.api_key)
+        patience = _patience(self._connection, request)
+        timeout = httpx.Timeout(patience, connect=CONNECT_TIMEOUT_S, pool=None)
         answered = begun = False
         try:
-            async with self._open().stream("POST", url, headers=headers, content=body) as response:
+            async with self._open().stream("POST", url, headers=headers, content=body, timeout=timeout) as response:
                 answered = True
                 if response.status_code != 200:
                     raise await self._refused(response, url)
-                async with aclosing(_events(response, self._connection.read_timeout_s)) as events:
+                async with aclosing(_events(response, patience)) as events:
                     async for some in events:
                         begun = True
                         for delta in parser.feed(some) if isinstance(some, list) else parser.whole(some):
@@ -88,7 +92,7 @@ class Http:
             e.url = self._shown(url)
             raise
         except (httpx.HTTPError, httpx.InvalidURL) as e:
-            words, transient = _words(e, url, self._connection.read_timeout_s, answered)
+            words, transient = _words(e, url, patience, answered)
             raise ProviderError(self._without_key(words), url=self._shown(url), transient=transient) from None
 
     async def aclose(self) -> None:
@@ -102,7 +106,6 @@ class Http:
             here = plain and is_local(self._connection.base_url)
             try:
                 self._client = httpx.AsyncClient(
-                    timeout=httpx.Timeout(self._connection.read_timeout_s, connect=CONNECT_TIMEOUT_S, pool=None),
                     # To read all the certificates costs 30 ms, and a plain connection needs none.
                     verify=not plain or (_has_proxy() and not here),
                     trust_env=not here,  # no proxy can reach the loopback of this machine
@@ -138,6 +141,14 @@ class Http:
 
     def _shown(self, url: str) -> str:
         return self._without_key(failures.address(url))
+
+
+def _patience(connection: Connection, request: Request) -> float:
+    """Seconds without a byte that are waited."""
+    reasons = request.effort not in (None, "none") or connection.kind == "openai-responses"
+    if connection.read_timeout_said or not reasons:
+        return connection.read_timeout_s
+    return max(connection.read_timeout_s, REASONING_READ_TIMEOUT_S)
 
 
 def _has_proxy() -> bool:

@@ -448,6 +448,7 @@ def test_without_a_key_nothing_is_said_about_one():
 def test_effort_is_sent_where_it_is_set():
     assert "reasoning_effort" not in built()
     assert built(effort="low")["reasoning_effort"] == "low"
+    assert built(effort="none")["reasoning_effort"] == "none"
 
 
 def test_a_provider_with_another_name_for_the_limit_gets_it():
