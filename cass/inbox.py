@@ -52,6 +52,14 @@ class Waiting:
         _, dash, end = self.name.partition("-")
         return end if dash else self.name
 
+    @property
+    def at_ns(self) -> int:
+        """When it was put, by its name; 0 where another kind of program chose that."""
+        try:
+            return int(self.name.partition("-")[0], 16)
+        except ValueError:
+            return 0
+
 
 # ---- for senders ----------------------------------------------------------------------------------------------------
 

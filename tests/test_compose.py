@@ -766,6 +766,16 @@ def test_an_answer_of_the_composer_stands_under_what_was_asked(files, worker):
     compose(files, play)
 
 
+def test_what_an_idle_worker_is_just_taking_is_not_shown_as_waiting(files, worker):
+    async def play(desk):
+        await desk.types("hello", "\r")
+        assert desk.composer.waiting() == []
+        await desk.until(lambda: "waiting 1: hello" in str(desk.composer.waiting()), "nobody takes it")
+        assert "1 waiting" in desk.status
+
+    compose(files, play)
+
+
 def test_what_a_worker_that_is_gone_left_behind_is_not_shown(files):
     gone = Worker(files)
     gone.is_now("thinking", "full-access")

@@ -357,3 +357,11 @@ def test_twenty_thousand_deltas_cost_time_in_proportion_to_their_number() -> Non
 
     cost(500)
     assert cost(8000) < 8 * min(cost(2000) for _ in range(2)) + 0.2
+
+
+def test_a_message_that_its_sender_has_shown_is_not_shown_again_but_stands_in_the_turn():
+    page = Page(BARE)
+    page.seen.add("u")
+    said = [User(id="u", content="$ ls", created_at=AT), Assistant(id="a", content="two files", created_at=AT)]
+    assert page.take(said, is_running=True) == ["", "two files"]
+    assert any("$ ls" in line for line in page.again(BARE, "again"))

@@ -17,7 +17,7 @@ from typing import Any
 from prompt_toolkit.input import Input
 from prompt_toolkit.output import Output
 
-from cass import commands
+from cass import commands, jsonl
 from cass.access import Mode
 from cass.composer import footer, keys, models, pager, picker
 from cass.composer.asking import Asking
@@ -49,6 +49,7 @@ DRAFT_EVERY_S = 0.3
 LOOK_BUSY_S = 0.03
 LOOK_IDLE_S = 0.2
 """How often the chat is looked at: a look is a handful of stats, some 50 µs."""
+TAKEN_WITHIN_S = 0.4
 LAYOUTS = ("inline", "panes", "none")
 
 
@@ -172,7 +173,7 @@ class Composer:
     def _draw_if_changed(self) -> None:
         seat, question = self.seat, self.asking.question
         words = (str(self._words.noticed), self._hinted())
-        drawn = (seat.standing, seat.is_running, self._employer.is_starting, tuple(seat.queue), words, self._branch)
+        drawn = (seat.standing, seat.is_running, self._employer.is_starting, tuple(self._queued()), words, self._branch)
         asked = (str(question), self.asking.takes_answers())
         drawn_now = (drawn, asked, int(self._elapsed()) if seat.is_busy else 0)
         if drawn_now != self._drawn:
@@ -221,8 +222,12 @@ class Composer:
         return "" if self.asking.question else self.transcript.live  # which it shows in full
 
     def waiting(self) -> Fragments:
-        texts = self.seat.waiting()
+        texts = self._queued()
         return footer.queue_lines(texts, self.console.columns) if texts else []
+
+    def _queued(self) -> list[str]:
+        """What waits, but for what an idle worker is just taking: it would come and go within a blink."""
+        return self.seat.waiting(0 if self.seat.standing.is_busy else TAKEN_WITHIN_S)
 
     def noticed(self) -> Fragments:
         return self._words.noticed
@@ -233,7 +238,7 @@ class Composer:
     def status(self, width: int) -> Fragments:
         seat = self.seat
         around = Surroundings(
-            seat.files.chat_id, self.state, self._elapsed(), len(seat.waiting()), self._branch, os.path.expanduser("~")
+            seat.files.chat_id, self.state, self._elapsed(), len(self._queued()), self._branch, os.path.expanduser("~")
         )
         return footer.status_line(seat.standing, around, width)
 
@@ -389,12 +394,15 @@ class Composer:
         is_sent = not text.startswith("!!")
         said = await self.errands.shell(text.lstrip("!").strip(), keep=is_sent)
         if is_sent:
-            self._send(said)
+            id = jsonl.new_id()
+            if not self.seat.is_busy:  # it comes next, right below what it wrote
+                self.transcript.seen(id)
+            self._send(said, id=id)
 
-    def _send(self, text: str, *, steer: bool = False) -> None:
+    def _send(self, text: str, *, steer: bool = False, id: str | None = None) -> None:
         self._words.forget_notice()
         self._employer.try_again()
-        self.seat.send(text, steer=steer)
+        self.seat.send(text, steer=steer, id=id)
         self._look()
 
     def interrupt(self) -> None:

@@ -30,9 +30,11 @@ class Errands:
 
     async def shell(self, command: str, *, keep: bool) -> str:
         """Run a line of shell, shown like a shell's; return it with its output and a status other than 0, as text."""
-        self._console.print(f"$ {safe(command)}\n")
+        self._console.print(f"\n❯ $ {safe(command)}\n")
         status, output = await self.run(["bash", "-c", command], keep=keep)
         ended = f"\n[exit status {status}]" if status else ""
+        if status:
+            self._console.print(f"[exit status {status}]\n")
         return f"$ {command}\n{output.rstrip()}{ended}"
 
     async def edit(self, text: str) -> str:

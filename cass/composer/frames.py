@@ -1,7 +1,7 @@
 """The viewer as a child of the composer: frames from it, width and keys to it, one JSON object a line each way.
 
 {"print": ANSI, "at": WORD}  finished lines, for ever    {"live": ANSI}  what grows, in place of what was live before
-{"width": COLUMNS}    {"key": "C-o"}
+{"width": COLUMNS}    {"key": "C-o"}    {"seen": [ID]}
 """
 
 import asyncio

@@ -4,6 +4,7 @@ A seat keeps a worker needed as long as it is taken, and follows the chat by loo
 """
 
 import os
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -94,13 +95,13 @@ class Seat:
 
     # ---- messages
 
-    def send(self, text: str, *, steer: bool = False) -> None:
-        """Put a message in. Raises CassError, naming the path, when the disk refuses."""
+    def send(self, text: str, *, steer: bool = False, id: str | None = None) -> None:
+        """Put a message in, under `id` or a new one. Raises CassError, naming the path, when the disk refuses."""
         item: dict[str, Any] = {"type": "message", "content": text, "ask": True}
         item["origin"] = self._origin
         if steer:
             item["steer"] = True
-        id = inbox.put(self.files, item)
+        id = inbox.put(self.files, item, id)
         self._unseen.add(id)
         self._unanswered[id] = text
         self.queue = inbox.waiting(self.files)
@@ -114,9 +115,11 @@ class Seat:
     def _origin(self) -> dict[str, str]:
         return {"by": "composer", "composer": self.id}
 
-    def waiting(self) -> list[str]:
-        """What waits for its turn, oldest first: messages as they are, commands as they are typed."""
-        return [text for waiting in self.queue if (text := self._text(waiting)) is not None]
+    def waiting(self, since_s: float = 0) -> list[str]:
+        """What waits, `since_s` or longer, oldest first: messages as they are, commands as they are typed."""
+        until = time.time_ns() - int(since_s * 1e9)
+        found = [waiting for waiting in self.queue if not since_s or waiting.at_ns <= until]
+        return [text for waiting in found if (text := self._text(waiting)) is not None]
 
     def waiting_names(self) -> list[str]:
         """Their names, in the same order."""

@@ -42,6 +42,9 @@ class Transcript:
         """Pass a key on, ``C-o`` or ``C-t``; False where nobody takes it."""
         return False
 
+    def seen(self, id: str) -> None:
+        """The message `id`, not sent yet, is on the screen: it need not be shown here."""
+
     def page(self, direction: str) -> bool:
         """Scroll half a page ``up`` or ``down`` where it is; False where a page of the composer's own is to do that."""
         return True
@@ -60,13 +63,14 @@ class Inline(Transcript):
         self._warn = warn
         self._viewer: Viewer | None = None
         self._columns = 0
+        self._seen: list[str] = []
 
     async def show(self) -> None:
         at = ""
         for _ in range(RESTARTS + 1):
             self._viewer = await Viewer.start(self._files, *(["--after", at] if at else []))
-            self._columns = 0
-            self.resize()
+            self._columns = self._screen.columns
+            self._viewer.send({"width": self._columns, "seen": self._seen})
             while (frames := await self._viewer.read()) is not None:
                 self.live = self.live if frames.live is None else frames.live
                 at = frames.at or at
@@ -83,6 +87,11 @@ class Inline(Transcript):
         if self._viewer:
             self._viewer.send({"key": key})
         return self._viewer is not None
+
+    def seen(self, id: str) -> None:
+        self._seen.append(id)
+        if self._viewer:
+            self._viewer.send({"seen": [id]})
 
     def page(self, direction: str) -> bool:
         return direction != "up"

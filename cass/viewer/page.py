@@ -59,6 +59,8 @@ class Page:
         self._resumed: Growing | None = None
         """What another page gave of an answer."""
         self._is_running = False
+        self.seen: set[str] = set()
+        """Ids of messages that stand on the screen already, put there by who sent them."""
 
     @property
     def is_busy(self) -> bool:
@@ -84,7 +86,7 @@ class Page:
         made = [line for block in head for line in self._put(block)]
         if start > len(head):
             made += self._apart("line") + render.rule(EARLIER, self.look)
-        made += [line for block in blocks[start:] for line in self._put(block)]
+        made += [line for block in blocks[start:] for line in self._once(block)]
         return self._ansi(made)
 
     def resume(self, records: Iterable[Record], growing: Growing | None) -> None:
@@ -120,7 +122,7 @@ class Page:
                 if isinstance(block, User):
                     self._turn = []
                 self._turn.append(block)
-                made += self._put(block)
+                made += self._once(block)
         self._is_running = is_running
         self.now = self._fold.now() if is_running else Now(call=self._fold.now().call)
         made += self._grow()
@@ -138,6 +140,13 @@ class Page:
     def say(self, text: str, level: str = "info") -> list[str]:
         """A line about the screen itself, not the chat."""
         return self._ansi(self._put(Notice(level=level, text=text)))
+
+    def _once(self, block: Block) -> list[Text]:
+        """`_put`, but for what stands on the screen."""
+        if not (isinstance(block, User) and block.id in self.seen):
+            return self._put(block)
+        self._above = _kind(block)
+        return []
 
     def _put(self, block: Block) -> list[Text]:
         if isinstance(block, Assistant):

@@ -2,8 +2,8 @@
 
     chat and live file -> tails -> page -> finished lines, and what still grows -> a surface
 
-With frames, standard input brings ``{"width": columns}`` and ``{"key": "C-o"}`` or ``{"key": "C-t"}``, one JSON object
-a line, and its end ends the viewer.
+With frames, standard input brings ``{"width": columns}``, ``{"key": "C-o"}`` or ``{"key": "C-t"}``, and with
+``{"seen": [id]}`` the messages that stand on the screen already, one JSON object a line; its end ends the viewer.
 """
 
 import contextlib
@@ -263,6 +263,7 @@ class Viewer:
             self._page.resume([*found, *live], after.growing)
         else:
             self._chat, found = reading.newest(self._files, last, since)
+            self._hear_now()
             self._show(self._page.begin(found, last, since), ())
 
     def follow(self) -> None:
@@ -307,6 +308,7 @@ class Viewer:
         is_running = presence.is_running(self._files)
         found = self._live.read() if is_running else []
         facts = self._chat.read()
+        self._hear_now()
         finished = self._page.take([*found, *facts], is_running)
         if is_running:
             self._expects_worker_until = 0.0
@@ -354,6 +356,11 @@ class Viewer:
 
     # ---- keys
 
+    def _hear_now(self) -> None:
+        """Hear what was said before the records just read were written: which of them are seen."""
+        if isinstance(self._surface, Frames) and select.select([STDIN], [], [], 0)[0]:
+            self._hear()
+
     def _hear(self) -> bool:
         """Obey what came on standard input; False when it ended, or the person leaves."""
         data = os.read(STDIN, 65536)
@@ -376,6 +383,8 @@ class Viewer:
             width = said.get("width")
             if isinstance(width, int) and width > 0:
                 self._page.look = replace(self._page.look, width=width)
+            if isinstance(seen := said.get("seen"), list):
+                self._page.seen.update(map(str, seen))
             self._press(str(said.get("key", "")))
 
     def _press(self, key: str) -> None:

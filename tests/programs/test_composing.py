@@ -121,6 +121,9 @@ def test_a_command_of_the_person_runs_on_their_terminal_and_its_output_is_sent(t
         tmux.until("out of 42")
         (user,) = wait_for(lambda: facts(only(home), User))
         assert user.content == "$ echo out of $((40 + 2)); exit 3\nout of 42\n[exit status 3]"
+        wait_for(lambda: facts(only(home), TurnEnd))
+        shown = tmux.until("no language model) shell", history=True)
+        assert (shown.count("out of 42"), shown.count("[exit status 3]")) == (1, 1), shown
 
 
 def test_two_exclamation_marks_run_only(tmp_path, home, workspace):
