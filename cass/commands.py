@@ -45,6 +45,7 @@ SLASH = (
     Command("/mode", "show the access mode, or change it", Runs.AT_ONCE, "[MODE]"),
     Command("/status", "say what the worker does and what waits", Runs.COMPOSER),
     Command("/tokens", "show the usage of the last turn", Runs.COMPOSER),
+    Command("/stats", "show what this chat has used and cost", Runs.COMPOSER),
     Command("/save", "say where the chat is; it is always saved", Runs.COMPOSER),
     Command("/copy", "copy the last answer to the clipboard", Runs.COMPOSER),
     Command("/exit", "leave; the worker finishes its turn", Runs.COMPOSER, aliases=("/quit",)),
@@ -58,6 +59,7 @@ SUBCOMMANDS = (
     Command("deny", "refuse what a chat asks", Runs.AT_ONCE, "CHAT [REQUEST]"),
     Command("cancel", "interrupt the running turn", Runs.AT_ONCE, "CHAT"),
     Command("stop", "end the worker of a chat", Runs.AT_ONCE, "CHAT"),
+    Command("stats", "show what chats have used and cost", Runs.NO_WORKER, "[CHAT]"),
     Command("paths", "print where the files of a chat are", Runs.NO_WORKER, "[CHAT]"),
 )
 

@@ -27,7 +27,7 @@ def as_json(found: Sequence[Summary]) -> str:
 
 def table(home: Home, found: Sequence[Summary], look: Look, *, cwd_shown: bool) -> str:
     """`lines`, cut to the terminal's width."""
-    width = max(_columns(), 40)
+    width = max(columns(), 40)
     return "\n".join(line[:width].rstrip() for line in lines(home, found, look, cwd_shown=cwd_shown))
 
 
@@ -65,7 +65,7 @@ def _day(at: str) -> str:
         return "?".ljust(12)
 
 
-def _columns() -> int:
+def columns() -> int:
     """Columns of the terminal; many where there is none, so that nothing is cut for a script."""
     try:
         return os.get_terminal_size(1).columns

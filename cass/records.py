@@ -42,6 +42,11 @@ class Usage:
     cost: float | None = None
     """USD, as the provider reported it, else by the prices then known; None: not known. A sum is of what is known."""
 
+    @classmethod
+    def of(cls, said: dict[str, Any]) -> "Usage":
+        """Usage as a line has it; what is no number counts for nothing."""
+        return cls(**{name: _count(said.get(name)) for name in _COUNTS}, cost=_amount(said.get("cost")))
+
     def __add__(self, other: "Usage") -> "Usage":
         costs = [usage.cost for usage in (self, other) if usage.cost is not None]
         counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
@@ -394,7 +399,7 @@ def _make(kind: type, value: dict[str, Any]) -> Record:
         if name == "tool_calls":
             given = tuple(_tool_call(call) for call in given)
         elif name == "usage":
-            given = Usage(**{name: _count(given.get(name)) for name in _COUNTS}, cost=_amount(given.get("cost")))
+            given = Usage.of(given)
         elif name == "answers":
             given = tuple(str(answer) for answer in given)
         arguments[name] = given

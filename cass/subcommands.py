@@ -117,6 +117,27 @@ def _deny(chat: str, request: str | None, reason: str | None) -> None:
     verdict.give(find(chat), request, approve=False, reason=reason)
 
 
+@_subcommand("stats")
+@click.argument("chat", metavar="[CHAT]", required=False)
+@click.option("--by", type=click.Choice(["day", "model", "directory", "chat"]), help="That table alone, whole.")
+@click.option("--since", metavar="TIME", help="Count from there: 10m, 2h, 7d, 14:30, 2026-06-20.")
+@_JSON
+def _stats(chat: str | None, by: str | None, since: str | None, as_json: bool) -> None:
+    from datetime import datetime
+
+    from cass import stats
+    from cass.viewer.since import since as moment
+
+    begin = moment(since, datetime.now()) if since else ""
+    home = Home.find()
+    found = stats.gather(home, [find(chat)] if chat else stats.every(home), begin)
+    out(
+        found.as_json()
+        if as_json
+        else stats.chart(found, [by] if by else stats.GROUPS[:2] if chat else stats.GROUPS, listing.columns())
+    )
+
+
 @_subcommand("paths")
 @click.argument("chat", metavar="[CHAT]", required=False)
 def _paths(chat: str | None) -> None:

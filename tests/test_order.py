@@ -19,7 +19,7 @@ ORDER = """
     tools.paths tools.arguments tools.deadman tools.child tools.diff tools.strides tools.nearest tools.tool tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     agent opening session
-    standing status intake door worker send exchange listing
+    standing status intake door worker send exchange listing stats
     viewer.attention viewer.prose viewer.look viewer.changes viewer.calls viewer.render
     viewer.since viewer.preferences viewer.reading viewer.page viewer.surface viewer.watch viewer.view viewer
     composer.history composer.draft composer.pastes composer.proposal composer.question

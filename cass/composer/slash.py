@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from cass import catalogue, commands, listing, standing
+from cass import catalogue, commands, listing, standing, stats
 from cass.access import Mode
 from cass.amounts import money
 from cass.composer.footer import columns
@@ -171,6 +171,12 @@ class Slash:
         if now.used is not None and now.limit:
             rows.append(("context", f"{now.used:,} of {now.limit:,} tokens, what was not sent yet estimated"))
         self._say(columns(rows))
+
+    def stats(self, _: str) -> None:
+        seat = self._desk.seat
+        found = stats.gather(seat.files.home, [seat.files])
+        text = stats.chart(found, ("day", "model"), listing.columns() - 2)
+        self._say("".join(f"  {line}".rstrip() + "\n" for line in [*text.split("\n"), "", "all chats: cass stats"]))
 
     def save(self, _: str) -> None:
         self._say(f"  saved all along: {safe_line(str(self._desk.seat.files.chat))}\n")

@@ -305,6 +305,18 @@ def test_what_chats_have_cost_stands_beside_them_where_it_is_known(three, home):
     assert said["cost"] == 0.0123
 
 
+def test_stats_are_a_table_json_or_of_one_chat(home, workspace):
+    assert run("cass", "stats").stdout == "no request has told its usage yet\n"
+    assert run("cass", "-p", "where is main?").returncode == 0
+    (chat_id,) = catalogue.ids(home)
+    shown = run("cass", "stats").stdout
+    assert [word for word in ("1 chat,", "day ", "demo", str(workspace)[-30:], chat_id) if word not in shown] == []
+    assert json.loads(run("cass", "stats", chat_id[-4:], "--json").stdout)["total"]["requests"] >= 1
+    assert "directory" not in run("cass", "stats", ".").stdout
+    assert run("cass", "stats", "--since", "1h", "--by", "model").stdout.count("\n") == 4
+    assert run("cass", "stats", "--since", "soon").returncode == 2
+
+
 def test_where_there_is_no_chat_it_says_so_and_lists_nothing(home, workspace, tmp_path):
     done = run("cass", "ls")
     assert (done.returncode, done.stdout) == (0, "")
