@@ -10,15 +10,15 @@ import dataclasses
 import random
 import re
 import traceback
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from cass import access, context, jsonl, records, tools
+from cass import access, context, jsonl, records, summary, tools
 from cass.access import Allow, Ask, Deny, Mode
-from cass.bill import Bill
+from cass.desk import Answer, Desk
 from cass.errors import CassError, ProviderError, ToolError
-from cass.providers import Provider
+from cass.providers import failures
 from cass.records import (
     Approval,
     ApprovalRequest,
@@ -27,7 +27,6 @@ from cass.records import (
     Delta,
     Notice,
     Record,
-    Status,
     ToolCall,
     ToolOutput,
     ToolResult,
@@ -36,8 +35,6 @@ from cass.records import (
     Usage,
     User,
 )
-from cass.rules import Rules
-from cass.snapshots import Call, Keep, keep_nothing
 from cass.tools.paths import Place
 
 RETRIES = 4
@@ -47,64 +44,10 @@ LONGEST_WAIT_S = 60.0
 """A server that asks for more is not waited for: the turn fails and says how long it wanted."""
 RESULT_LIMIT = 1 << 20
 """Characters of a tool result that the chat keeps."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the person decided about one request."""
-
-    approved: bool
-    by: str
-    reason: str | None = None
-    rule: str | None = None
-
-
-@dataclass
-class Desk:
-    """What a turn works with. Its owner keeps `records` up to date and answers what is asked."""
-
-    records: list[Record]
-    provider: Provider
-    place: Place
-    model: str
-    provider_name: str
-    mode: Mode
-    """The mode now; a turn never uses a wider one than it began with."""
-    rules: Rules
-    effort: str | None
-    max_tokens: int
-    max_turns: int | None
-    max_tool_output: int
-    context_limit: int
-    supports_tools: bool
-    answer: Callable[[str], Awaitable[Answer]]
-    """Waits for the person's answer to the request with this id."""
-    is_steered: Callable[[], bool]
-    """Whether the person wants to be heard before the turn goes on."""
-    steering: Callable[[], User | None]
-    """The next message of those; handed out once, and only when it is written down at once."""
-    turn: str = ""
-    """Id of the user message that is being answered."""
-    keeping: Callable[[Call], Keep] = lambda _: keep_nothing
-    """Who keeps what a call is about to change."""
-    context_assumed: bool = False
-    """Whether `context_limit` is a guess."""
-    bill: Bill = field(default_factory=Bill)
-
-    def status(self, state: str, detail: str | None = None) -> Status:
-        return Status(
-            state=state,
-            mode=self.mode,
-            provider=self.provider_name,
-            model=self.model,
-            created_at=jsonl.now(),
-            used=context.used(self.records),
-            limit=self.context_limit,
-            assumed=self.context_assumed,
-            cost=context.spent(self.records),
-            detail=detail,
-            turn=self.turn,
-        )
+SHRINK = 0.7
+"""Of a request that was too long, where the provider did not say how long it may be."""
+LARGEST_DENSITY = 4.0
+"""Tokens for an estimated one: no tokenizer makes more than one of a byte."""
 
 
 @dataclass
@@ -120,6 +63,12 @@ class _State:
     blocked: bool = False
     told: bool = False
     """Whether the person was told that the context is full."""
+    weight: int = 0
+    """Tokens of the last request, as an estimate."""
+    refitted: bool = False
+    """Whether a request was too long for the provider, and a shorter one was made."""
+    unsummarised: bool = False
+    """Whether a summary failed: it is not tried again with every request."""
     growing: str | None = None
     """Id of the answer that is being streamed."""
     text: list[str] = field(default_factory=list)
@@ -202,10 +151,16 @@ async def _rounds(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
     Every generator below is closed here and now, not when it is collected: a cancelled turn ends after its tool did.
     """
     while True:
+        if summary.is_due(desk):
+            async with aclosing(_summarised(desk, state)) as found:
+                async for record in found:
+                    yield record
         async with aclosing(_answer(desk, state)) as answer:
             async for record in answer:
                 yield record
         assert state.last is not None
+        if news := _filling(desk):
+            yield news
         steered = False
         for number, call in enumerate(state.last.tool_calls):
             if steered:
@@ -242,6 +197,11 @@ async def _answer(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
         except ProviderError as e:
             for partial in state.partial(desk.model, "error"):
                 yield partial
+            if e.too_long:
+                async with aclosing(_refitted(desk, state, e)) as found:
+                    async for record in found:
+                        yield record
+                continue
             wait = _wait(e, retry)
             detail = f"{e.message}; trying again in {wait:.1f} s ({retry + 1} of {RETRIES})"
         yield desk.status("retrying", detail)
@@ -250,15 +210,8 @@ async def _answer(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
 
 async def _stream(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
     yield desk.status("thinking")
-    request = context.build(
-        desk.records,
-        tools=tools.schemas(access.tools(_mode(desk, state))) if desk.supports_tools else (),
-        model=desk.model,
-        max_tokens=desk.max_tokens,
-        effort=desk.effort,
-        limit_tokens=desk.context_limit,
-        max_tool_output=desk.max_tool_output,
-    )
+    request = desk.request(desk.records, _mode(desk, state))
+    state.weight = request.weight
     if news := _left_out(request, state):
         yield Notice(level="warning", text=news)
     of = jsonl.new_id()
@@ -283,6 +236,56 @@ def _left_out(request: context.Request, state: _State) -> str | None:
         f"the context is full: {request.left_out} older turns and parts of {request.shortened} tool results are not "
         "sent to the model any more; the chat keeps them (/compact, or a new chat)"
     )
+
+
+async def _summarised(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
+    """Replace the older turns by a summary. Where that fails it is said once, and the turn goes on without one."""
+    if state.unsummarised:
+        return
+    try:
+        async with aclosing(summary.older(desk)) as found:
+            async for record in found:
+                if isinstance(record, Compaction):
+                    state.usage += record.usage or Usage()
+                    desk.told_full = False
+                yield record
+    except CassError as e:
+        state.unsummarised = True
+        text = f"the older turns could not be summarised ({e}); what does not fit is left out of the requests"
+        yield Notice(level="warning", text=text)
+
+
+async def _refitted(desk: Desk, state: _State, error: ProviderError) -> AsyncGenerator[Record, None]:
+    """Learn from a request that was too long, so that the next one is shorter. Raises `error` the second time."""
+    if state.refitted:
+        text = f"context too large, and nothing more can be left out: {error.message}"
+        raise dataclasses.replace(error, message=text) from error
+    state.refitted = True
+    if sizes := failures.sizes(error.message):
+        desk.context_limit = min(desk.context_limit, sizes.limit)
+        desk.density = min(max(desk.density, sizes.asked / max(state.weight, 1)), LARGEST_DENSITY)
+        desk.max_tokens = min(desk.max_tokens, max(desk.context_limit // 4, 1))
+    else:
+        room = int(state.weight * SHRINK)
+        desk.context_limit = room + min(desk.max_tokens, room)
+    yield Notice(
+        level="warning",
+        text=f"the request was too long ({error.message}); from now on {desk.model} is taken to have a context of "
+        f'{desk.context_limit:,} tokens ("context_length" in models.json says it for good)',
+    )
+    async with aclosing(_summarised(desk, state)) as found:
+        async for record in found:
+            yield record
+
+
+def _filling(desk: Desk) -> Notice | None:
+    """Said once, before the context is full."""
+    share = summary.share(desk)
+    if desk.told_full or not summary.WARN <= share < summary.DUE:
+        return None
+    desk.told_full = True
+    text = f"the context is {share:.0%} full; at {summary.DUE:.0%} its older part is summarised (/compact does it now)"
+    return Notice(level="info", text=text)
 
 
 def _wait(error: ProviderError, retry: int) -> float:
@@ -440,44 +443,3 @@ def _cut_short(desk: Desk, state: _State, stop: str, reason: str) -> list[Record
         found.append(_result(call, f"Error: {reason}" + (f"\n{output[-RESULT_LIMIT:]}" if output else "")))
         output = ""
     return found
-
-
-# ---- compaction -----------------------------------------------------------------------------------------------------
-
-_SUMMARISE = (
-    "Summarise this conversation so that the work can go on without it: the goal, what was decided and why, what was "
-    "done (files, commands, results that matter), what is open. Be exact with names and paths. Answer with the summary "
-    "alone."
-)
-
-
-async def compact(desk: Desk, focus: str | None = None) -> AsyncGenerator[Record, None]:
-    """Replace the history by a summary in later requests. A failure raises CassError and changes nothing."""
-    text = _SUMMARISE + (f" Keep above all: {focus}" if focus else "")
-    ask = User(id=jsonl.new_id(), content=text, created_at=jsonl.now())
-    desk.bill.check()
-    yield desk.status("thinking", "compacting")
-    request = context.build(
-        [*desk.records, ask],
-        tools=(),
-        model=desk.model,
-        max_tokens=desk.max_tokens,
-        effort=desk.effort,
-        limit_tokens=desk.context_limit,
-        max_tool_output=desk.max_tool_output,
-    )
-    summary, usage = "", None
-    async with aclosing(desk.provider.stream(request, ask.id)) as answer:  # type: ignore[type-var]
-        async for record in answer:
-            if isinstance(record, Assistant):
-                record = desk.bill.charge(record)
-                summary, usage = record.content.strip(), record.usage
-    if not summary:
-        raise CassError("the model gave no summary; the history stays as it is")
-    yield Compaction(
-        summary=summary,
-        first_kept_id=None,
-        tokens_before=context.used(desk.records) or 0,
-        usage=usage,
-        created_at=jsonl.now(),
-    )

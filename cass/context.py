@@ -1,27 +1,19 @@
 """Context: the fold of a chat's records into a request that fits the model and is valid for the strictest server.
 
 While nothing has to be left out, the messages of a request are a prefix of the next one's: a provider's cache of
-prefixes then holds. What is left out is so in steps, so that most requests leave out what the one before did.
+prefixes then holds. What gives way otherwise is for `cass.budget` to say.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cass import prompt
+from cass import budget, prompt
+from cass.budget import Message, tokens, weight
 from cass.jsonl import dump
 from cass.records import Assistant, Compaction, Meta, Record, System, ToolCall, ToolResult, TurnEnd, User
 
-Message = User | Assistant | ToolResult
-
-BYTES_PER_TOKEN = 4
-"""Of English text and code, roughly, for every tokenizer."""
-OVERHEAD_TOKENS = 8
-"""Of a message beside its text: role, ids, separators."""
-SHORTENED = 2_000
-"""Characters that are kept of a tool result when one turn alone does not fit."""
-STEPS = 4
-"""What is left out is rounded up to a part of the budget, so that many requests leave out the same."""
+_AGAIN = "ask for less at a time: a range of lines with read, a narrower grep, a command that prints less"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +33,11 @@ class Request:
     shortened: int = 0
     """Tool results that were shortened to make the rest fit."""
 
+    @property
+    def weight(self) -> int:
+        """An estimate of its tokens."""
+        return tokens(self.system) + tokens(dump(list(self.tools))) + sum(map(weight, self.messages))
+
 
 def build(
     records: Sequence[Record],
@@ -55,13 +52,13 @@ def build(
     """The request that these records lead to. `limit_tokens`: input and output; `max_tool_output`: characters."""
     system = next((record.content for record in records if isinstance(record, System)), "")
     folded = _fold(records)
-    turns = [[_cut_result(message, max_tool_output) for message in turn] for turn in folded.turns]
+    turns = [[budget.short(message, max_tool_output, _AGAIN) for message in turn] for turn in folded.turns]
     # An answer must have room too, but never all of it: the limit may be small, or wrong.
     room = limit_tokens - min(max_tokens, limit_tokens // 2)
     room -= tokens(system) + tokens(dump(list(tools))) + tokens(folded.summary)
-    left_out, shortened = _fit(turns, max(room, 1))
-    messages = _prefaced(turns[left_out:], folded, turns[:left_out])
-    return Request(system, tuple(messages), tuple(tools), model, max_tokens, effort, left_out, shortened)
+    cut = budget.fit(turns, max(room, 1))
+    messages = _prefaced(turns[cut.turns :], folded, turns[: cut.turns])
+    return Request(system, tuple(messages), tuple(tools), model, max_tokens, effort, cut.turns, cut.shortened)
 
 
 def kept(records: Sequence[Record]) -> list[Message]:
@@ -70,7 +67,7 @@ def kept(records: Sequence[Record]) -> list[Message]:
     return _prefaced(folded.turns, folded, [])
 
 
-def used(records: Sequence[Record]) -> int | None:
+def used(records: Sequence[Record], max_tool_output: int) -> int | None:
     """Tokens in use: as the last answer reported, with an estimate of what came after it; None: nothing was said."""
     later = 0
     for record in reversed(records):
@@ -79,10 +76,10 @@ def used(records: Sequence[Record]) -> int | None:
         if isinstance(record, Assistant) and record.usage is not None and record.usage.input:
             return record.usage.input + record.usage.output + later
         if isinstance(record, (User, Assistant, ToolResult)):
-            later += _weight(record)
-    messages = kept(records)
+            later += weight(budget.short(record, max_tool_output, _AGAIN))
+    messages = [budget.short(message, max_tool_output, _AGAIN) for message in kept(records)]
     system = sum(tokens(record.content) for record in records if isinstance(record, System))
-    return system + sum(map(_weight, messages)) if messages else None
+    return system + sum(map(weight, messages)) if messages else None
 
 
 def spent(records: Sequence[Record]) -> float | None:
@@ -96,10 +93,19 @@ def spent(records: Sequence[Record]) -> float | None:
     return round(sum(costs), 9) if costs else None
 
 
-def tokens(text: str | bytes) -> int:
-    """An estimate of the tokens of `text`."""
-    size = len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode("utf-8", "replace"))
-    return -(-size // BYTES_PER_TOKEN)
+def recent(records: Sequence[Record], room: int) -> str | None:
+    """Id of the user message that begins the oldest of the last turns that take at most `room` tokens together.
+
+    What the user has just said stays in any case. None where nothing can stay, or where nothing would be replaced.
+    """
+    turns = _fold(records).turns
+    begins = None
+    for turn in reversed(turns):
+        room -= sum(map(weight, turn))
+        if room < 0 and (begins or any(not isinstance(message, User) for message in turn)):
+            break
+        begins = turn[0]
+    return begins.id if isinstance(begins, User) and begins is not turns[0][0] else None
 
 
 # ---- the fold -------------------------------------------------------------------------------------------------------
@@ -203,11 +209,11 @@ def _prefaced(turns: list[list[Message]], folded: _Fold, left_out: Iterable[list
     """The messages of `turns`; the first user's note also says what the model would else have lost with the rest."""
     messages = [message for turn in turns for message in turn]
     lost = folded.before | prompt.told(message for turn in left_out for message in turn)
-    if not messages or not (folded.summary or lost):
+    if not (folded.summary or (messages and lost)):
         return messages
-    first = messages[0]
+    first = messages[0] if messages else None
     if not isinstance(first, User):  # a compaction in the middle of a turn
-        first = User(id="summary", content="Go on from here.", created_at=first.created_at)
+        first = User(id="summary", content="Go on from here.", created_at=first.created_at if first else "")
         messages.insert(0, first)
     own = prompt.told([first])
     parts = [
@@ -217,70 +223,3 @@ def _prefaced(turns: list[list[Message]], folded: _Fold, left_out: Iterable[list
     ]
     messages[0] = replace(first, note="\n\n".join(part for part in parts if part) or None)
     return messages
-
-
-# ---- the budget -----------------------------------------------------------------------------------------------------
-
-
-def _fit(turns: list[list[Message]], room: int) -> tuple[int, int]:
-    """Make the last turns fit into `room` tokens; return how many of the first to leave out, and results shortened.
-
-    Whole turns go, so that calls and results stay together. Of the last turn nothing goes: its older results are
-    shortened, in place.
-    """
-    weights = [sum(map(_weight, turn)) for turn in turns]
-    excess = _rounded(sum(weights) - room, room)
-    left_out = 0
-    while excess > 0 and left_out < len(turns) - 1:
-        excess -= weights[left_out]
-        left_out += 1
-    if not turns or weights[-1] <= room or left_out < len(turns) - 1:
-        return left_out, 0
-    return left_out, _shorten(turns[-1], _rounded(weights[-1] - room, room))
-
-
-def _rounded(excess: int, room: int) -> int:
-    step = max(1, room // STEPS)
-    return -(-excess // step) * step if excess > 0 else 0
-
-
-def _shorten(turn: list[Message], excess: int) -> int:
-    """Shorten results in `turn`, oldest first, until `excess` tokens are gone; the newest ones stay as they are."""
-    newest = max((n for n, message in enumerate(turn) if isinstance(message, Assistant)), default=0)
-    shortened = 0
-    for number, message in enumerate(turn[:newest]):
-        if excess <= 0:
-            break
-        short = _cut_result(message, SHORTENED)
-        if short is not message:
-            excess -= _weight(message) - _weight(short)
-            turn[number] = short
-            shortened += 1
-    return shortened
-
-
-def _weight(message: Message) -> int:
-    size = tokens(message.content) + OVERHEAD_TOKENS
-    if isinstance(message, User):
-        return size + tokens(message.note or "")
-    if isinstance(message, Assistant):
-        return size + sum(tokens(dump(call.arguments)) + OVERHEAD_TOKENS for call in message.tool_calls)
-    return size
-
-
-def _cut_result(message: Message, limit: int) -> Message:
-    """A result of at most `limit` characters: its head and tail, and a note on what is missing between them."""
-    if not isinstance(message, ToolResult) or len(message.content) <= limit:
-        return message
-    text = message.content
-    for_note = len(_cut_note(len(text)))
-    half = max(0, (limit - for_note) // 2)
-    tail = text[len(text) - half :]
-    return replace(message, content=text[:half] + _cut_note(len(text) - 2 * half) + tail)
-
-
-def _cut_note(missing: int) -> str:
-    return (
-        f"\n\n[... {missing} characters left out here. To see them, ask for less at a time: a range of lines with "
-        "read, a narrower grep, a command that prints less ...]\n\n"
-    )

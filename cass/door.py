@@ -7,7 +7,7 @@ from typing import Any
 
 from cass import decisions, jsonl
 from cass.access import Mode
-from cass.agent import Answer
+from cass.desk import Answer
 from cass.errors import CassError
 from cass.session import Session
 

@@ -23,11 +23,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from cass import access, agent, catalogue, chat, config, context, decisions, jsonl, opening, prompt, providers, records
+from cass import (
+    access,
+    agent,
+    catalogue,
+    chat,
+    config,
+    context,
+    decisions,
+    jsonl,
+    opening,
+    prompt,
+    providers,
+    records,
+    summary,
+)
 from cass.access import Mode
-from cass.agent import Answer, Desk
 from cass.bill import Bill
 from cass.config import Options, Settings
+from cass.desk import Answer, Desk
 from cass.errors import CassError, Interrupted, UsageError
 from cass.home import Files, Home
 from cass.records import (
@@ -140,11 +154,11 @@ class Session:
         """Replace the history by a summary of the model's. Iterate it as a turn; a failure raises CassError."""
         if self._busy:
             raise UsageError("a turn is running in this session: finish or leave it first")
-        return Turn(self, agent.compact(self.desk, focus))
+        return Turn(self, summary.compact(self.desk, focus))
 
     async def clear(self) -> None:
         """Leave the history out of later requests; the file keeps it."""
-        used = context.used(self.records) or 0
+        used = context.used(self.records, self.desk.max_tool_output) or 0
         await self.keep(Compaction(summary="", first_kept_id=None, tokens_before=used, created_at=jsonl.now()))
 
     def user(self, content: str, *, ask: bool, origin: dict[str, Any], id: str | None = None) -> User:

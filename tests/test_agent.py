@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import scripted
 
-from cass import agent, context, jsonl, providers, records
+from cass import agent, context, jsonl, providers, records, summary
 from cass.access import Mode
-from cass.agent import Answer, Desk
 from cass.bill import Bill
 from cass.config import Connection
+from cass.desk import Answer, Desk
 from cass.errors import CassError
 from cass.models import Facts, Prices
 from cass.records import (
@@ -27,6 +27,7 @@ from cass.records import (
     Assistant,
     Compaction,
     Delta,
+    Notice,
     Record,
     Status,
     System,
@@ -34,6 +35,7 @@ from cass.records import (
     ToolResult,
     ToolStarted,
     TurnEnd,
+    Usage,
     User,
 )
 from cass.rules import Rules
@@ -191,9 +193,9 @@ async def test_every_request_is_charged_and_the_end_says_what_the_chat_has_cost(
 async def test_a_summary_is_charged_too(make):
     desk = make({"text": "hello"}, {"text": "They said hello."}, bill=Bill(PRICED))
     await take(desk)
-    (summary,) = [record async for record in agent.compact(desk) if isinstance(record, Compaction)]
-    assert summary.usage.cost == pytest.approx((summary.usage.input + 5 * summary.usage.output) / 1_000)
-    assert context.spent([*desk.records, summary]) == pytest.approx(desk.bill.usage.cost)
+    (done,) = [record async for record in summary.compact(desk) if isinstance(record, Compaction)]
+    assert done.usage.cost == pytest.approx((done.usage.input + 5 * done.usage.output) / 1_000)
+    assert context.spent([*desk.records, done]) == pytest.approx(desk.bill.usage.cost)
     await desk.provider.aclose()
 
 
@@ -567,12 +569,164 @@ async def test_a_tool_has_ended_before_its_cancelled_turn_does(make, workspace):
     assert (workspace / "said").read_text() == "bye\n"
 
 
+# ---- a context that fills up -----------------------------------------------------------------------------------------
+
+
+def past(desk: Desk, count: int = 6, size: int = 4_000, used: int = 0) -> None:
+    """Give `desk` a history of `count` turns of `size` characters; the last answer reported `used` tokens."""
+    for number in range(count):
+        usage = Usage(input=used) if used and number == count - 1 else None
+        answer = Assistant(id=f"old-a{number}", content=f"answer {number} " * (size // 10), usage=usage, created_at=AT)
+        end = TurnEnd(turn=f"old{number}", answers=(f"old{number}",), outcome="done", created_at=AT)
+        desk.records.extend([user(f"question {number}", id=f"old{number}"), answer, end])
+
+
+def sent(asked: scripted.Asked) -> list[str]:
+    return [message["content"] or "" for message in asked.body["messages"]]
+
+
+@asynchronous
+async def test_the_older_part_is_summarised_before_the_context_is_full_and_what_is_new_stays(make):
+    with scripted.Server([scripted.says("We did much."), scripted.says("the answer")]) as server:
+        desk = make(base_url=server.base_url, context_limit=10_000)
+        past(desk, used=8_500)
+        found = await take(desk, user("and now?"))
+    assert server.problems == []
+    (done,) = of(found, Compaction)
+    assert (done.summary, done.first_kept_id) == ("We did much.", "old4")
+    assert done.tokens_before >= 8_500
+    assert done.usage is not None
+    assert found[-1].usage.input == sum(record.usage.input for record in of(found, Assistant)) + done.usage.input
+    summarising, answering = map(sent, server.asked)
+    assert summarising[-1].startswith("Summarise")
+    assert [text for text in summarising if text.startswith("question")] == [f"question {n}" for n in range(4)]
+    assert "We did much." in answering[1]
+    assert answering[1].endswith("question 4")
+    assert [text for text in answering if text.startswith("question")] == ["question 5"]
+    assert answering[-1] == "and now?"
+    assert (found[-1].outcome, of(found, Assistant)[-1].content) == ("done", "the answer")
+    assert_valid(desk)
+
+
+@asynchronous
+async def test_a_summary_is_asked_for_with_the_beginning_of_the_requests_before_it(make):
+    """That is what a provider's cache of prefixes serves."""
+    big = {"text": "first " * 1_500, "usage": {"prompt_tokens": 8_500, "completion_tokens": 1, "total_tokens": 8_501}}
+    with scripted.Server([scripted.step(big), scripted.says("short"), scripted.says("the answer")]) as server:
+        desk = make(base_url=server.base_url, context_limit=10_000)
+        past(desk, 5)
+        await take(desk, user("first", id="a"))
+        await take(make(base_url=server.base_url, context_limit=10_000, records=desk.records), user("next", id="b"))
+    first, summarising, _ = (asked.raw for asked in server.asked)
+    assert summarising.startswith(first[: first.rindex(b'],"max_tokens"')])
+
+
+@asynchronous
+async def test_a_long_turn_is_summarised_in_its_middle_and_keeps_what_the_user_wants_word_for_word(make, workspace):
+    (workspace / "big.txt").write_text("line of a large file\n" * 1_500)
+    full = {"prompt_tokens": 9_000, "completion_tokens": 1, "total_tokens": 9_001}
+    read = {"tool_calls": [{"name": "read", "arguments": {"path": "big.txt"}}], "usage": full}
+    with scripted.Server([scripted.step(read), scripted.says("Read it."), scripted.says("done")]) as server:
+        desk = make(base_url=server.base_url, context_limit=10_000, max_tool_output=100_000)
+        found = await take(desk, user("Count the lines, exactly."))
+    assert server.problems == []
+    (done,) = of(found, Compaction)
+    assert done.first_kept_id is None
+    assert done.summary.startswith("Read it.")
+    assert "Count the lines, exactly." in done.summary
+    assert found[-1].outcome == "done"
+    assert_valid(desk)
+
+
+@asynchronous
+async def test_a_model_that_calls_a_tool_instead_of_summarising_is_asked_again_without_tools(make):
+    calls = scripted.calls({"name": "ls", "arguments": {"path": "."}})
+    with scripted.Server([calls, scripted.says("In short."), scripted.says("the answer")]) as server:
+        desk = make(base_url=server.base_url, context_limit=10_000)
+        past(desk, used=8_500)
+        found = await take(desk)
+    assert of(found, Compaction)[0].summary == "In short."
+    assert ["tools" in asked.body for asked in server.asked] == [True, False, True]
+
+
+@asynchronous
+async def test_a_summary_that_fails_is_said_once_and_the_turn_goes_on(make):
+    call = {"tool_calls": [{"name": "ls", "arguments": {"path": "."}}]}
+    answers = [scripted.fails(400, {"error": "no summaries"}), scripted.step(call), scripted.says("the answer")]
+    with scripted.Server(answers) as server:
+        desk = make(base_url=server.base_url, context_limit=10_000)
+        past(desk, used=8_500)
+        found = await take(desk)
+    assert of(found, Compaction) == []
+    (said,) = [notice.text for notice in of(found, Notice) if "could not be summarised" in notice.text]
+    assert "no summaries" in said
+    assert found[-1].outcome == "done"
+
+
+@asynchronous
+async def test_that_the_context_fills_up_is_said_once_before_it_is_full(make):
+    usage = {"prompt_tokens": 7_200, "completion_tokens": 1, "total_tokens": 7_201}
+    step = {"tool_calls": [{"name": "ls", "arguments": {"path": "."}}], "usage": usage}
+    with scripted.Server([scripted.step(step), scripted.step({"text": "ok", "usage": usage})]) as server:
+        desk = make(base_url=server.base_url, context_limit=10_000)
+        found = await take(desk)
+    (said,) = of(found, Notice)
+    assert said.text.startswith("the context is 72% full")
+
+
+OVERFLOWS = {
+    "llama.cpp": "the request exceeds the available context size (9000 tokens > 4096 tokens), try increasing it",
+    "openai": "This model's maximum context length is 4096 tokens. However, your messages resulted in 9,000 tokens.",
+    "anthropic": "prompt is too long: 9000 tokens > 4096 maximum",
+    "gemini": "The input token count (9000) exceeds the maximum number of tokens allowed (4096).",
+}
+
+
+@pytest.mark.parametrize("words", OVERFLOWS.values(), ids=OVERFLOWS)
+@asynchronous
+async def test_a_request_that_was_too_long_is_summarised_and_made_again(make, words):
+    refusal = scripted.fails(400, {"error": {"message": words, "code": "context_length_exceeded"}})
+    with scripted.Server([refusal, scripted.says("In short."), scripted.says("the answer")]) as server:
+        desk = make(base_url=server.base_url)
+        past(desk)
+        found = await take(desk)
+    assert server.problems == []
+    assert desk.context_limit == 4_096
+    assert "a context of 4,096" in next(notice.text for notice in of(found, Notice))
+    assert of(found, Compaction)[0].summary == "In short.\n\n(The 5 oldest turns were too long to be part of this.)"
+    assert len(server.asked[2].raw) < len(server.asked[1].raw) < len(server.asked[0].raw)
+    assert (found[-1].outcome, of(found, Assistant)[-1].content) == ("done", "the answer")
+
+
+@asynchronous
+async def test_a_refusal_without_figures_makes_shorter_requests_too(make):
+    refusal = scripted.fails(413)
+    with scripted.Server([refusal, scripted.says("In short."), scripted.says("the answer")]) as server:
+        desk = make(base_url=server.base_url)
+        past(desk)
+        found = await take(desk)
+    assert len(server.asked[1].raw) < agent.SHRINK * 1.1 * len(server.asked[0].raw)
+    assert found[-1].outcome == "done"
+
+
+@asynchronous
+async def test_a_request_of_which_nothing_can_be_left_out_fails_and_says_so(make):
+    refusal = scripted.fails(400, {"error": {"message": OVERFLOWS["openai"]}})
+    with scripted.Server([refusal] * 4) as server:
+        desk = make(base_url=server.base_url)
+        found = await take(desk, user("x" * 40_000))
+    assert found[-1].outcome == "failed"
+    assert "context too large, and nothing more can be left out" in found[-1].error
+    assert len(server.asked) <= 3
+    assert_valid(desk)
+
+
 # ---- compaction -----------------------------------------------------------------------------------------------------
 
 
 async def compacted(desk: Desk, focus: str | None = None) -> list[Record]:
     found = []
-    async for record in agent.compact(desk, focus):
+    async for record in summary.compact(desk, focus):
         found.append(record)
         if not isinstance(record, LIVE):
             desk.records.append(record)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cass import context, prompt
+from cass import budget, context, prompt
 from cass.config import Connection
 from cass.context import Request
 from cass.providers import openai_compatible
@@ -65,6 +65,10 @@ def build(*records: Record, limit: int = 1_000_000, max_tokens: int = 100, cut: 
         limit_tokens=limit,
         max_tool_output=cut,
     )
+
+
+def used(*records: Record) -> int | None:
+    return context.used(records, 100_000)
 
 
 def words(request: Request) -> list[str]:
@@ -252,17 +256,52 @@ def estimate(request: Request) -> int:
     return sum(context.tokens(message.content) for message in request.messages)
 
 
-def test_whole_turns_go_first_the_oldest():
-    request = build(*turns(20, 4_000), user("last"), limit=10_000)
-    assert request.left_out > 0
-    assert request.messages[0].content == f"said u{request.left_out}"
-    assert request.messages[-1].content == "said last"
-    assert estimate(request) < 10_000
+def test_long_results_are_shortened_before_any_turn_goes_the_oldest_first():
+    request = build(*turns(20, 4_000), user("last"), limit=18_000)
+    lengths = [len(message.content) for message in request.messages if isinstance(message, ToolResult)]
+    assert (request.left_out, request.shortened) == (0, lengths.index(4_000))
+    assert 0 < request.shortened < 20
+    assert max(lengths[: request.shortened]) <= budget.SHORTENED
+    assert "call ls again" in request.messages[2].content
+    assert estimate(request) < 18_000
     check(request)
 
 
+def test_a_read_that_was_made_again_gives_way_first_and_the_newest_stays_whole():
+    def reads(number: int, path: str, content: str, ok: bool = True) -> list[Record]:
+        call = ToolCall(f"{number}", "read", {"files": [{"path": path}]})
+        found = ToolResult(tool_call_id=call.id, name="read", content=content, ok=ok, created_at=AT)
+        return [user(f"u{number}"), Assistant(id=f"c{number}", content="", tool_calls=(call,), created_at=AT), found]
+
+    records = [
+        *reads(0, "a", "old " * 1_000), *reads(1, "b", "other " * 1_000), *reads(2, "a", "new " * 1_000),
+        *reads(3, "b", "Error: gone", ok=False), user("last"),
+    ]  # fmt: skip
+    request = build(*records, limit=3_500)
+    found = [message.content for message in request.messages if isinstance(message, ToolResult)]
+    assert found == [budget.READ_AGAIN, "other " * 1_000, "new " * 1_000, "Error: gone"]
+    check(request)
+
+
+def test_then_whole_turns_go_the_oldest_first():
+    request = build(*turns(20, 4_000), user("last"), limit=6_000)
+    assert request.left_out > 0
+    assert request.messages[0].content == f"said u{request.left_out}"
+    assert request.messages[-1].content == "said last"
+    assert estimate(request) < 6_000
+    check(request)
+
+
+def test_what_gives_way_is_rounded_up_so_that_the_next_request_begins_the_same():
+    records = turns(60, 2_000)
+    ends = [number for number, record in enumerate(records) if isinstance(record, TurnEnd)]
+    begins = [build(*records[: number + 1], user("next"), limit=20_000).messages for number in ends]
+    kept = [after[: len(before) - 1] == before[:-1] for before, after in itertools.pairwise(begins)]
+    assert sum(kept) > 0.75 * len(kept)
+
+
 def test_what_the_turns_that_went_had_told_is_told_by_the_first_that_stays():
-    request = build(*turns(20, 4_000), user("last"), limit=10_000)
+    request = build(*turns(20, 4_000), user("last"), limit=6_000)
     told = prompt.told(request.messages[:1])
     first = request.left_out
     assert told == {"model": f"m{first}"} | {f"fact {number}": "x" for number in range(first + 1)}
@@ -281,10 +320,10 @@ def test_of_the_last_turn_older_results_are_shortened_and_nothing_goes():
     for number in range(20):
         loop += [said(f"c{number}", "", [f"{number}"]), result(f"{number}", f"{number} " + "r" * 6_000)]
     request = build(*turns(3, 1_000), *loop, limit=20_000)
-    assert (request.left_out, request.shortened > 0) == (3, True)
-    results = [message for message in request.messages if isinstance(message, ToolResult)]
+    assert (request.left_out, request.shortened > 0) == (0, True)
+    results = [message for message in request.messages if isinstance(message, ToolResult)][3:]
     assert len(results) == 20
-    assert len(results[0].content) <= context.SHORTENED
+    assert len(results[0].content) <= budget.SHORTENED
     assert len(results[-1].content) > 6_000
     assert estimate(request) < 20_000
     check(request)
@@ -292,7 +331,7 @@ def test_of_the_last_turn_older_results_are_shortened_and_nothing_goes():
 
 def test_the_answers_share_of_the_context_is_kept_free_but_never_all_of_it():
     records = [*turns(20, 4_000), user("last")]
-    assert build(*records, limit=25_000, max_tokens=8_000).left_out > build(*records, limit=25_000).left_out
+    assert build(*records, limit=25_000, max_tokens=8_000).shortened > build(*records, limit=25_000).shortened
     assert build(*records, limit=8_000, max_tokens=8_000).messages[-1].content == "said last"
     assert len(build(*records, limit=8_000, max_tokens=8_000).messages) > 1
 
@@ -307,17 +346,41 @@ def test_a_single_message_that_is_too_long_is_sent_all_the_same():
 
 def test_used_is_what_the_last_answer_reported_and_an_estimate_of_the_rest():
     records: list[Record] = [*HEAD, user("a"), said("b", "x", usage=Usage(input=1_000, output=50))]
-    assert context.used(records) == 1_050
-    more = context.used([*records, user("c", "x" * 400)])
+    assert used(*records) == 1_050
+    more = used(*records, user("c", "x" * 400))
     assert more is not None
     assert 1_150 <= more < 1_200
 
 
 def test_used_is_an_estimate_where_nothing_was_reported_and_after_a_compaction():
-    assert context.used(HEAD) is None
-    assert context.used([*HEAD, user("a", "x" * 400)]) in range(100, 120)
+    assert used(*HEAD) is None
+    assert used(*HEAD, user("a", "x" * 400)) in range(100, 120)
     reported = said("b", "x", usage=Usage(input=1_000))
-    assert context.used([*HEAD, user("a"), reported, compaction("s"), user("c", "x" * 400)]) in range(100, 140)
+    assert used(*HEAD, user("a"), reported, compaction("s"), user("c", "x" * 400)) in range(100, 140)
+
+
+def test_a_result_longer_than_is_sent_counts_as_what_is_sent():
+    records: list[Record] = [user("a"), said("b", "", ["0"]), result("0", "r" * 4_000_000)]
+    assert used(*records) in range(25_000, 26_000)
+    reported = said("b", "", ["0"], usage=Usage(input=1_000))
+    assert used(user("a"), reported, result("0", "r" * 4_000_000)) in range(26_000, 27_000)
+
+
+# ---- what a summary leaves ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("room", "first"),
+    [(100_000, None), (3_000, "u18"), (1_200, "u19"), (500, "next"), (0, "next")],
+)
+def test_the_newest_turns_stay_that_fit_and_what_was_just_said_in_any_case(room, first):
+    assert context.recent([*HEAD, *turns(20, 4_000), user("next")], room) == first
+
+
+def test_a_turn_that_runs_does_not_stay_where_it_is_too_long():
+    running = [user("a"), said("b", "", ["0"]), result("0", "r" * 40_000)]
+    assert context.recent([*HEAD, *turns(3, 100), *running], 1_000) is None
+    assert context.recent([*HEAD, *turns(3, 4_000), *running], 11_000) == "a"
 
 
 # ---- any records ----------------------------------------------------------------------------------------------------

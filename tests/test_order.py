@@ -12,13 +12,13 @@ ORDER = """
     errors home jsonl visible amounts records compound rules access
     ignore walk names snapshots query search inbox presence catalogue tail chat decisions known instructions
     written connection models bill config
-    prompt context blocks markdown commands
+    prompt budget context blocks markdown commands
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort
     providers.answer providers.openai_compatible providers.openai_responses providers.anthropic providers.gemini
     providers.demo providers.http providers
     tools.paths tools.arguments tools.deadman tools.child tools.diff tools.strides tools.nearest tools.tool tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
-    agent opening session
+    desk summary agent opening session
     standing status intake door worker send exchange listing stats
     viewer.attention viewer.prose viewer.look viewer.changes viewer.calls viewer.render
     viewer.since viewer.preferences viewer.reading viewer.page viewer.surface viewer.watch viewer.view viewer

@@ -7,7 +7,7 @@ import email.utils
 import re
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from cass.errors import ProviderError
@@ -49,6 +49,22 @@ def refused(status: int, headers: Mapping[str, str], text: str, url: str) -> Pro
         retry_after=retry_after(headers.get("retry-after"), time.time()) or _asked_wait(text),
         too_long=status == 413 or (status != 429 and _TOO_LONG.search(text[:_SEARCHED]) is not None),
     )
+
+
+class Sizes(NamedTuple):
+    """Tokens of a request that was too long, and of what it may have."""
+
+    asked: int
+    limit: int
+
+
+_NUMBER = re.compile(r"(?<![\w.-])(\d{1,3}(?:,\d{3})+|\d{3,9})(?![\w.-]*\d)")
+
+
+def sizes(message: str) -> Sizes | None:
+    """What a refusal for length says about both, if it does: the largest number was asked for, the next may be."""
+    found = sorted({int(number.replace(",", "")) for number in _NUMBER.findall(message)})
+    return Sizes(found[-1], found[-2]) if len(found) >= 2 else None
 
 
 def advice(status: int, key_env: str | None) -> str:

@@ -8,8 +8,9 @@ Source: https://platform.openai.com/docs/api-reference/responses
 
 from typing import Any, ClassVar
 
+from cass.budget import Message
 from cass.config import Connection
-from cass.context import Message, Request
+from cass.context import Request
 from cass.errors import ProviderError
 from cass.jsonl import dump
 from cass.providers import address, effort

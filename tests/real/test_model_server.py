@@ -125,6 +125,28 @@ def test_a_worker_killed_in_mid_stream_is_resumed_by_the_next_message(person):
     assert "Please go on." in person.asked()
 
 
+def test_a_context_that_overflows_is_summarised_and_the_turn_succeeds(tmp_path, small_server):
+    person = Person(tmp_path, small_server)
+    wrong = {"models": [{"id": "default", "provider": "here", "context_length": 100_000}]}
+    (person.home / "models.json").write_text(json.dumps(wrong))
+    person.environ["CASS_MODEL"] = "default"
+    person.run("cass", "-p", "Say hello.")
+    chat = person.home / "conversations" / f"{person.chat()}.jsonl"
+    old = {"type": "message", "role": "user", "id": "old", "content": "fox river " * 600, "created_at": "2026-06-20"}
+    answer = {"type": "message", "role": "assistant", "id": "answer", "content": "I see.", "created_at": "2026-06-20"}
+    end = {"type": "turn_end", "turn": "old", "answers": ["old"], "outcome": "done", "created_at": "2026-06-20"}
+    with chat.open("a") as file:
+        file.writelines(json.dumps(record) + "\n" for record in (old, answer, end))
+
+    out, err = person.run("cass", "-p", "Say hello again.", "--resume", person.chat())[1:]
+    (summary,) = [record for record in person.records() if record["type"] == "compaction"]
+    assert summary["summary"].strip(), err
+    assert summary["usage"]["input"] > 0
+    ends = [record for record in person.records() if record["type"] == "turn_end"]
+    assert ends[-1]["outcome"] == "done" or "limit" in ends[-1]["error"]
+    assert out.strip() == person.answers()[-1]["content"].strip()
+
+
 def worker(person: Person) -> int:
     """Process id of the worker that holds the chat's lock."""
     text = (person.home / "run" / person.chat() / "lock").read_text()

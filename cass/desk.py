@@ -1,0 +1,89 @@
+"""The desk: what a turn works with. Its owner keeps it up to date and answers what is asked."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from cass import access, context, jsonl, tools
+from cass.access import Mode
+from cass.bill import Bill
+from cass.context import Request
+from cass.providers import Provider
+from cass.records import Record, Status, User
+from cass.rules import Rules
+from cass.snapshots import Call, Keep, keep_nothing
+from cass.tools.paths import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the person decided about one request."""
+
+    approved: bool
+    by: str
+    reason: str | None = None
+    rule: str | None = None
+
+
+@dataclass
+class Desk:
+    """What a turn works with. Its owner keeps `records` up to date and answers what is asked."""
+
+    records: list[Record]
+    provider: Provider
+    place: Place
+    model: str
+    provider_name: str
+    mode: Mode
+    """The mode now; a turn never uses a wider one than it began with."""
+    rules: Rules
+    effort: str | None
+    max_tokens: int
+    max_turns: int | None
+    max_tool_output: int
+    context_limit: int
+    """Tokens, as the provider counts them."""
+    supports_tools: bool
+    answer: Callable[[str], Awaitable[Answer]]
+    """Waits for the person's answer to the request with this id."""
+    is_steered: Callable[[], bool]
+    """Whether the person wants to be heard before the turn goes on."""
+    steering: Callable[[], User | None]
+    """The next message of those; handed out once, and only when it is written down at once."""
+    turn: str = ""
+    """Id of the user message that is being answered."""
+    keeping: Callable[[Call], Keep] = lambda _: keep_nothing
+    """Who keeps what a call is about to change."""
+    context_assumed: bool = False
+    """Whether `context_limit` is a guess."""
+    bill: Bill = field(default_factory=Bill)
+    density: float = 1.0
+    """How many tokens the provider counts for one that is estimated, as far as it has said."""
+    told_full: bool = False
+    """Whether the person was told that the context fills up."""
+
+    def request(self, records: Sequence[Record], mode: Mode) -> Request:
+        """What `records` lead to, with the tools of `mode`."""
+        return context.build(
+            records,
+            tools=tools.schemas(access.tools(mode)) if self.supports_tools else (),
+            model=self.model,
+            max_tokens=self.max_tokens,
+            effort=self.effort,
+            limit_tokens=int(self.context_limit / self.density),
+            max_tool_output=self.max_tool_output,
+        )
+
+    def status(self, state: str, detail: str | None = None) -> Status:
+        return Status(
+            state=state,
+            mode=self.mode,
+            provider=self.provider_name,
+            model=self.model,
+            created_at=jsonl.now(),
+            used=context.used(self.records, self.max_tool_output),
+            limit=self.context_limit,
+            assumed=self.context_assumed,
+            cost=context.spent(self.records),
+            detail=detail,
+            turn=self.turn,
+        )
