@@ -99,6 +99,7 @@ def _print_system_prompt(given: dict[str, Any]) -> None:
     from cass import config, opening, prompt
 
     found = config.instructions(_home(), opening.workspace(str(given["cwd"] or ".")))
+    err(*found.notices)
     out(prompt.system(found.global_text, found.text))
 
 
@@ -114,7 +115,6 @@ def _one_turn(given: dict[str, Any]) -> int:
         settings = config.load(home, wanted, os.environ)
         config.require_key(settings)
         files = opening.new(home, given["cwd"] or here(), settings, wanted)
-        err(*settings.notices)
     else:
         files = catalogue.find(home, given["resume"])
         found = chat.read(files)

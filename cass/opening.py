@@ -86,6 +86,22 @@ def check_mode(mode: Mode, root: Path) -> None:
         raise UsageError(f"{root} cannot be the workspace of {mode} mode: name a directory below it with --cwd")
 
 
+def news(found: list[Record], home: Home, root: Path) -> tuple[str, ...]:
+    """What the person should know of the project's instructions: cut, left out, or not what the chat was told.
+
+    A chat keeps the system prompt that it began with.
+    """
+    now_there = config.instructions(home, root)
+    meta = chat.meta(found)
+    told = {file["path"]: file["sha256"] for file in (meta.agents_files if meta else None) or ()}
+    there = {file["path"]: file["sha256"] for file in now_there.files}
+    words = {path: "changed" if path in told else "new" for path, hash in there.items() if told.get(path) != hash}
+    words |= {path: "gone" for path in told if path not in there}
+    since = ", ".join(f"{path} ({word})" for path, word in words.items())
+    text = f"project instructions since this chat began: {since}; it keeps what it was told, a new chat takes them in"
+    return (*now_there.notices, *([text] if since else []))
+
+
 def move(found: list[Record], cwd: str, settings: Settings) -> Meta | None:
     """The record that gives a chat another workspace; None where it has this one already."""
     meta = chat.meta(found)

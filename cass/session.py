@@ -99,6 +99,8 @@ class Session:
         self._asked: dict[str, asyncio.Future[Answer]] = {}
         self._decided: dict[str, str] = {}
         self.desk = self._make_desk(root)
+        self.notices: tuple[str, ...] = ()
+        """What the person should know of the settings and of the project's instructions."""
         self._mend(root)
 
     @classmethod
@@ -317,8 +319,9 @@ class Session:
         if moved := opening.move(self.records, str(root), self.settings):
             self.chat.append(moved)
         self.live.begin(self.desk.status("idle"))
+        self.notices = (*self.settings.notices, *opening.news(self.records, self.files.home, root))
         # That the demo is none is said by every screen already.
-        said = [text for text in self.settings.notices if not text.startswith("demo:")]
+        said = [text for text in self.notices if not text.startswith("demo:")]
         for notice in [*chat.damage(self.records), *(Notice(level="info", text=text) for text in said)]:
             self.live.write(notice)
 

@@ -264,6 +264,7 @@ async def _once(
     files: Files, options: Options, settings: Settings | None, content: str, cwd: Path | None, ask: bool
 ) -> tuple[TurnEnd, str]:
     async with Session(files, options, cwd, settings, _widest(files)) as session:
+        print(*map(safe, session.notices), sep="\n", end="\n" if session.notices else "", file=sys.stderr, flush=True)
         worker = Worker(session)
         item = {"type": "message", "content": content, "ask": ask, "origin": {"by": "send", "program": "cass -p"}}
         await _serve(worker, until=inbox.put(files, item))

@@ -74,6 +74,25 @@ def test_a_new_chat_holds_its_instructions_with_their_hashes(home, workspace):
     assert "Use tabs." in system.content
 
 
+def test_instructions_that_are_not_what_the_chat_was_told_are_said(home, workspace):
+    kept, changed, gone = (workspace / name / "AGENTS.md" for name in ("", "a", "a/b"))
+    gone.parent.mkdir(parents=True)
+    for path in (kept, changed, gone):
+        path.write_text(str(path))
+    (workspace / ".git").mkdir()
+    files = opening.new(home, gone.parent, config.load(home, Options(), os.environ), Options())
+    found = chat.read(files)
+    assert opening.news(found, home, gone.parent) == ()
+    changed.write_text("other")
+    gone.unlink()
+    (said,) = opening.news(found, home, gone.parent)
+    assert f"{changed} (changed), {gone} (gone)" in said
+    kept.write_text("x" * 40_000)
+    cut, said = opening.news(found, home, gone.parent)
+    assert cut.startswith(f"{kept}: only ")
+    assert f"{kept} (changed)" in said
+
+
 def test_a_workspace_is_resolved_and_must_be_a_directory(tmp_path, workspace):
     (tmp_path / "link").symlink_to(workspace)
     assert opening.workspace(str(tmp_path / "link")) == workspace.resolve()
