@@ -174,6 +174,7 @@ class Console:
                 self.app.renderer.erase()
             self._write_above()
             if is_drawn:
+                self.app.render_counter += 1  # what its controls were asked for the last time holds no more
                 self.app.renderer.render(self.app, self.app.layout)
 
     @asynccontextmanager

@@ -1,6 +1,7 @@
 """The viewer as a child of the composer: frames from it, width and keys to it, one JSON object a line each way.
 
-{"print": ANSI, "at": WORD}  finished lines, for ever    {"live": ANSI}  what grows, in place of what was live before
+{"print": ANSI, "at": WORD}  finished lines, for ever    {"live": ANSI}  what grows, in place of what was live before;
+both in one where what grew is finished now
 {"width": COLUMNS}    {"key": "C-o"}    {"seen": [ID]}
 """
 

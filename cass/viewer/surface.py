@@ -59,12 +59,14 @@ class Frames:
         self._live = ""
 
     def show(self, finished: Sequence[str], live: Sequence[str], at: str = "") -> None:
-        if finished:
-            self._frame({"print": "".join(f"{line}\n" for line in finished), "at": at})
+        # In one frame: what was live and is finished now must not stand twice on the screen, nor nowhere.
+        frame = {"print": "".join(f"{line}\n" for line in finished), "at": at} if finished else {}
         below = "\n".join(live)
         if below != self._live:
             self._live = below
-            self._frame({"live": below})
+            frame["live"] = below
+        if frame:
+            write(jsonl.dump(frame) + b"\n")
 
     def size(self) -> tuple[int, int]:
         return 0, FRAMES_HEIGHT
@@ -74,9 +76,6 @@ class Frames:
 
     def close(self) -> None:
         pass
-
-    def _frame(self, frame: dict[str, str]) -> None:
-        write(jsonl.dump(frame) + b"\n")
 
 
 class Terminal:

@@ -201,6 +201,19 @@ def test_keys_echo_and_nothing_is_lost_while_a_thousand_lines_a_second_stream(tm
     assert found[-1] == "line 02999"
 
 
+def test_the_prompt_does_not_jump_up_where_a_block_of_an_answer_ends(tmp_path, home, workspace):
+    paragraph = "some words that go on until they have several rows on a screen " * 6
+    script(home, {"text": f"{paragraph}\n\n" * 6 + "the end", "deltas": 150, "delay_ms": 8})
+    with cass(tmp_path, "-P", "scripted") as tmux:
+        say(tmux, "go")
+        tmux.until("some words")
+        rows = []
+        while "the end" not in (screen := tmux.screen()):
+            rows.append(max(n for n, line in enumerate(screen.splitlines()) if line.startswith("❯")))
+        assert len(rows) > 10
+        assert rows == sorted(rows)
+
+
 def test_shift_enter_makes_a_newline_in_a_tmux_that_passes_it_on(tmp_path, home, workspace):
     with cass(tmp_path) as tmux:
         tmux.do("set-option", "-s", "extended-keys", "always")
