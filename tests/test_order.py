@@ -14,8 +14,8 @@ ORDER = """
     written connection models bill config
     prompt budget context blocks markdown commands
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort
-    providers.answer providers.openai_compatible providers.openai_responses providers.anthropic providers.gemini
-    providers.demo providers.http providers
+    providers.plain providers.answer providers.openai_compatible providers.openai_responses providers.anthropic
+    providers.gemini providers.demo providers.http providers
     tools.paths tools.arguments tools.deadman tools.child tools.diff tools.strides tools.nearest tools.tool tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     desk summary agent opening session

@@ -21,12 +21,12 @@ sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
 
 import httpx  # noqa: E402
 
-from cass import __version__  # noqa: E402
+from cass import __version__, models  # noqa: E402
 from cass.config import Connection  # noqa: E402
 from cass.context import Request  # noqa: E402
 from cass.errors import ProviderError  # noqa: E402
 from cass.known import is_local  # noqa: E402
-from cass.providers import failures, veil  # noqa: E402
+from cass.providers import failures, plain, veil  # noqa: E402
 from cass.providers.answer import Answer  # noqa: E402
 from cass.providers.sse import EVENT_BYTES, Decoder, Event  # noqa: E402
 from cass.records import Assistant, Delta  # noqa: E402
@@ -60,7 +60,7 @@ class Http:
 
     async def stream(self, request: Request, of: str) -> AsyncIterator[Delta | Assistant]:
         """Deltas as they come, then the message. Raises ProviderError."""
-        url, headers, body = self._kind.build(self._connection, request)
+        url, headers, body = self._kind.build(self._connection, plain.told(request))
         parser = self._kind.Parser(of, request.model)
         shown = veil.Answer(self._connection.api_key)
         patience = _patience(self._connection, request)
@@ -145,8 +145,9 @@ class Http:
 
 def _patience(connection: Connection, request: Request) -> float:
     """Seconds without a byte that are waited."""
-    reasons = request.effort not in (None, "none") or connection.kind == "openai-responses"
-    if connection.read_timeout_said or not reasons:
+    if connection.read_timeout_said or request.effort == "none":
+        return connection.read_timeout_s
+    if request.effort is None and not models.find(connection.provider, request.model, connection.base_url).reasoning:
         return connection.read_timeout_s
     return max(connection.read_timeout_s, REASONING_READ_TIMEOUT_S)
 
