@@ -71,6 +71,8 @@ class _State:
     """Whether a summary failed: it is not tried again with every request."""
     growing: str | None = None
     """Id of the answer that is being streamed."""
+    begun: bool = False
+    """Whether anything of it has come."""
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
     output: list[str] = field(default_factory=list)
@@ -82,11 +84,12 @@ class _State:
         return self.last.id if self.last is not None else ""
 
     def begin(self, of: str) -> None:
-        self.growing = of
+        self.growing, self.begun = of, False
         self.text.clear()
         self.reasoning.clear()
 
     def grow(self, delta: Delta) -> None:
+        self.begun = True
         if delta.text:
             self.text.append(delta.text)
         if delta.reasoning:
@@ -188,13 +191,15 @@ async def _answer(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
         raise CassError(f"stopped after {desk.max_turns} requests (--max-turns)")
     desk.bill.check()
     state.requests += 1
-    for retry in range(RETRIES + 1):
+    retry = cuts = 0
+    while True:
         try:
             async with aclosing(_stream(desk, state)) as answer:
                 async for record in answer:
                     yield record
             return
         except ProviderError as e:
+            cuts += state.begun
             for partial in state.partial(desk.model, "error"):
                 yield partial
             if e.too_long:
@@ -202,8 +207,9 @@ async def _answer(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
                     async for record in found:
                         yield record
                 continue
-            wait = _wait(e, retry)
-            detail = f"{e.message}; trying again in {wait:.1f} s ({retry + 1} of {RETRIES})"
+            wait = _wait(e, retry, cuts)
+            retry += 1
+            detail = f"{e.message}; trying again in {wait:.1f} s ({retry} of {RETRIES})"
         yield desk.status("retrying", detail)
         await asyncio.sleep(wait)
 
@@ -288,10 +294,13 @@ def _filling(desk: Desk) -> Notice | None:
     return Notice(level="info", text=text)
 
 
-def _wait(error: ProviderError, retry: int) -> float:
-    """Seconds before the next try. Raises `error`, with why there is none."""
+def _wait(error: ProviderError, retry: int, cuts: int) -> float:
+    """Seconds before the next try. Raises `error`, with why there is none. `cuts`: tries that broke off in the middle
+    of an answer, of which one is made good: each costs what was written until then."""
     if not error.transient:
         raise error
+    if cuts > 1:
+        raise dataclasses.replace(error, message=f"{error.message}; given up, as it broke off {cuts} times") from error
     if error.retry_after is not None and error.retry_after > LONGEST_WAIT_S:
         text = f"{error.message}; the server asks to wait {error.retry_after:.0f} s"
         raise dataclasses.replace(error, message=text) from error

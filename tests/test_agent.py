@@ -466,15 +466,26 @@ async def test_a_failure_in_passing_is_tried_again_and_the_text_is_shown_once(ma
 @asynchronous
 async def test_what_a_failed_try_streamed_is_marked_and_never_sent(make, monkeypatch):
     monkeypatch.setattr(agent, "FIRST_WAIT_S", 0.001)
-    desk = make({"text": "half an ans", "error": "cut", "transient": True, "times": 2}, {"text": "second"})
+    desk = make({"text": "half an ans", "error": "cut", "transient": True, "times": 1}, {"text": "second"})
     found = await take(desk)
-    assert [(a.content, a.stop) for a in of(found, Assistant)] == [("half an ans", "error")] * 2 + [
-        ("half an ans", "stop")
-    ]
-    assert len({a.id for a in of(found, Assistant)}) == 3, "no delta of one try is taken for one of the next"
+    shown = [(a.content, a.stop) for a in of(found, Assistant)]
+    assert shown == [("half an ans", "error"), ("half an ans", "stop")]
+    assert len({a.id for a in of(found, Assistant)}) == 2, "no delta of one try is taken for one of the next"
     kept = context.kept(desk.records)
     assert [m.content for m in kept if isinstance(m, Assistant)] == ["half an ans"]
     assert found[-1].outcome == "done"
+
+
+@pytest.mark.parametrize("piece", [{"content": "half"}, {"tool_calls": [{"id": "a", "function": {"name": "ls"}}]}])
+@asynchronous
+async def test_h03_an_answer_that_breaks_off_in_its_middle_is_asked_for_once_more_and_no_more(make, monkeypatch, piece):
+    monkeypatch.setattr(agent, "FIRST_WAIT_S", 0.001)
+    cut = scripted.raw(*scripted.sse(scripted.chunk(piece)), scripted.RESET)
+    with scripted.Server([scripted.fails(503), cut, scripted.fails(503), cut, scripted.says("late")]) as server:
+        found = await take(make(base_url=server.base_url))
+    assert len(server.asked) == 4
+    assert found[-1].outcome == "failed"
+    assert "given up, as it broke off 2 times" in found[-1].error
 
 
 @asynchronous
@@ -504,7 +515,7 @@ async def test_what_trying_again_cannot_mend_is_not_tried_again(make, answer):
 @asynchronous
 async def test_a_retry_never_runs_a_tool_again(make, workspace, monkeypatch):
     monkeypatch.setattr(agent, "FIRST_WAIT_S", 0.001)
-    failing = {"text": "ok", "error": "hiccup", "transient": True, "times": 3}
+    failing = {"text": "ok", "error": "hiccup", "transient": True, "times": 1}
     await take(make(calls(call("shell", command="echo x >> log")), failing, mode=Mode.FULL_ACCESS))
     assert (workspace / "log").read_text() == "x\n"
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from cass.context import Message, Request
+from cass.budget import Message
+from cass.context import Request
 from cass.jsonl import dump
 from cass.records import Assistant, ToolResult, User
 

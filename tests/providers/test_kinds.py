@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cass import jsonl
+from cass.budget import Message
 from cass.connection import Connection
-from cass.context import Message, Request
+from cass.context import Request
 from cass.errors import ProviderError
 from cass.known import Quirks
 from cass.providers import anthropic, gemini, openai_compatible, openai_responses, plain
