@@ -18,7 +18,7 @@ from cass import access, context, jsonl, records, summary, tools
 from cass.access import Allow, Ask, Deny, Mode
 from cass.desk import Answer, Desk
 from cass.errors import CassError, ProviderError, ToolError
-from cass.providers import failures
+from cass.providers import failures, veil
 from cass.records import (
     Approval,
     ApprovalRequest,
@@ -417,14 +417,17 @@ async def _run(
     yield desk.status("running")
     yield ToolStarted(tool_call_id=call.id, of=state.of, created_at=jsonl.now())
     state.output.clear()
+    shown = veil.Output(desk.key)
     async with aclosing(tool.run(call.arguments, place)) as pieces:
         async for piece in pieces:
             if isinstance(piece, str):
-                state.say(piece)
-                yield ToolOutput(tool_call_id=call.id, text=piece)
+                if text := shown.piece(piece):
+                    state.say(text)
+                    yield ToolOutput(tool_call_id=call.id, text=text)
             else:
                 desk.place.seen.update(piece.seen)
-                yield _result(call, piece.content, ok=piece.ok, seen=piece.seen, diff=piece.diff)
+                content, diff = shown.whole(piece.content), shown.whole(piece.diff or "") or None
+                yield _result(call, content, ok=piece.ok, seen=piece.seen, diff=diff)
     state.output.clear()
 
 

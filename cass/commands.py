@@ -60,6 +60,7 @@ SUBCOMMANDS = (
     Command("cancel", "interrupt the running turn", Runs.AT_ONCE, "CHAT"),
     Command("stop", "end the worker of a chat", Runs.AT_ONCE, "CHAT"),
     Command("stats", "show what chats have used and cost", Runs.NO_WORKER, "[CHAT]"),
+    Command("trust", "look at what this project would configure, and trust it", Runs.NO_WORKER, "[DIR]"),
     Command("paths", "print where the files of a chat are", Runs.NO_WORKER, "[CHAT]"),
 )
 

@@ -19,7 +19,7 @@ from cass.home import Home
 from cass.instructions import instructions as instructions
 from cass.known import ASSUMED_CONTEXT
 from cass.models import Facts
-from cass.rules import Rules
+from cass.rules import Rules, vain
 from cass.written import LAYOUTS, Written
 from cass.written import secret_names as secret_names
 
@@ -63,6 +63,8 @@ class Settings:
     ui_tool_result_limit: int = SHOWN_TOOL_OUTPUT
     """Characters of one tool result that a screen shows."""
     layout: str | None = None
+    shell_env: tuple[str, ...] = ()
+    """Which variables tools are given besides, as of `cass.environment`."""
     notices: tuple[str, ...] = ()
 
 
@@ -86,7 +88,8 @@ def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: boo
         show_reasoning=config.get("show_reasoning", False),
         ui_tool_result_limit=config.get("ui_tool_result_limit", SHOWN_TOOL_OUTPUT),
         layout=_layout(options.layout or environ.get("CASS_LAYOUT")) or config.get("layout"),
-        notices=(*files.notices, *_remarks(files, connection)),
+        shell_env=tuple(config.get("shell_env", ())),
+        notices=(*files.notices, *_vain(files), *_remarks(files, connection)),
     )
     return _for_model(settings, files.models, length, options.effort or config.get("default_reasoning_effort"))
 
@@ -140,6 +143,11 @@ def _layout(given: str | None) -> str | None:
 def _rules(config: Mapping[str, Any]) -> Rules:
     allow, ask, deny = (tuple(config.get(key, ())) for key in ("allow", "ask", "deny"))
     return Rules(allow, ask, deny, config.get("confirm_destructive_operations", False))
+
+
+def _vain(files: Written) -> list[str]:
+    """What is wrong with rules that can never match."""
+    return [f"{files.config_path}: {text}" for text in vain(_rules(files.config))]
 
 
 def _remarks(files: Written, connection: Connection) -> list[str]:

@@ -73,6 +73,9 @@ class Desk:
             max_tool_output=self.max_tool_output,
         )
 
+    key: str | None = None
+    """The API key in use, which no tool may put out."""
+
     def status(self, state: str, detail: str | None = None) -> Status:
         return Status(
             state=state,

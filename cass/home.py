@@ -43,6 +43,10 @@ class Home:
         return self.root / "history.jsonl"
 
     @property
+    def trust(self) -> Path:
+        return self.root / "trust.json"
+
+    @property
     def edits(self) -> Path:
         """What write, edit and restores changed: a journal a chat."""
         return self.root / "file-edits"

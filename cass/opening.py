@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from cass import chat, config, presence, prompt
+from cass import chat, config, presence, project, prompt
 from cass.access import Mode
 from cass.config import Options, Settings
 from cass.errors import CassError, ConfigError, UsageError
@@ -57,6 +57,13 @@ def settings_of(found: list[Record], home: Home, options: Options, environ: Mapp
         return config.load(home, own, environ)
     except ConfigError:
         return config.load(home, options, environ)  # its provider is not configured any more
+
+
+def of_project(settings: Settings, home: Home, root: Path) -> Settings:
+    """`settings`, narrowed by the project of the workspace `root` as far as the person trusts it."""
+    found = project.load(root, home)
+    said = (*settings.notices, *(notice for notice in found.notices if notice not in settings.notices))
+    return dataclasses.replace(settings, rules=found.narrowed(settings.rules), notices=said)
 
 
 def workspace(cwd: str) -> Path:

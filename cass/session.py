@@ -15,7 +15,6 @@ Experimental: it may change before 1.0.
 import asyncio
 import contextlib
 import os
-import re
 import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
@@ -42,6 +41,7 @@ from cass.access import Mode
 from cass.bill import Bill
 from cass.config import Options, Settings
 from cass.desk import Answer, Desk
+from cass.environment import for_tools
 from cass.errors import CassError, Interrupted, UsageError
 from cass.home import Files, Home
 from cass.records import (
@@ -62,7 +62,6 @@ from cass.snapshots import Journal
 from cass.tools.paths import Place
 
 _LIVE = (Delta, ToolStarted, ToolOutput, ApprovalRequest, Status, Notice)
-_SECRET = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASS|CREDENTIALS?)(?:_|$)", re.IGNORECASE)
 
 
 class Session:
@@ -88,6 +87,7 @@ class Session:
             raise CassError(f"{files.chat} holds no meta record: it is no chat")
         root = opening.workspace(str(cwd or meta.cwd))
         opening.check_mode(self.settings.mode, root)
+        self.settings = opening.of_project(self.settings, files.home, root)
         self.files = files
         self.chat = chat.Chat(files, self.settings.mode)
         self.live = chat.LiveFile(files)
@@ -210,6 +210,7 @@ class Session:
             self.desk.provider = providers.connect(settings.connection)
         self.settings = settings
         self.desk.place = replace(self.desk.place, environ=self._environ())
+        self.desk.key = settings.connection.api_key
         self.desk.provider_name = settings.connection.provider
         self.desk.model, self.desk.effort = settings.model, settings.effort
         self.desk.context_limit, self.desk.max_tokens = settings.context_limit, settings.max_tokens
@@ -310,6 +311,7 @@ class Session:
             answer=self._ask,
             is_steered=lambda: self.is_steered(),
             steering=lambda: self.steering(),
+            key=connection.api_key,
             keeping=Journal(self.files, chat.family(self.chat.records, self.files)).of_call,
         )
 
@@ -326,14 +328,13 @@ class Session:
             self.live.write(notice)
 
     def _environ(self) -> dict[str, str]:
-        """The environment for tools: nothing that looks like a secret, names one, or is the key in use."""
-        named = config.secret_names(self.files.home) | {self.settings.connection.api_key_env}
-        key = self.settings.connection.api_key
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not _SECRET.search(name) and name not in named and not (key and value == key)
-        }
+        """The environment for tools."""
+        kept = for_tools(
+            os.environ,
+            keys=config.secret_names(self.files.home) | {self.settings.connection.api_key_env},
+            in_use=self.settings.connection.api_key,
+            passed=self.settings.shell_env,
+        )
         return kept | {decisions.TOOL_MARK: self.files.chat_id}
 
     def _ask(self, request_id: str) -> "asyncio.Future[Answer]":

@@ -138,6 +138,22 @@ def _stats(chat: str | None, by: str | None, since: str | None, as_json: bool) -
     )
 
 
+@_subcommand("trust")
+@click.argument("directory", metavar="[DIR]", required=False)
+@click.option("--list", "lists", is_flag=True, help="The directories that you trust.")
+@click.option("--remove", is_flag=True, help="Trust it no longer.")
+def _trust(directory: str | None, lists: bool, remove: bool) -> None:
+    from cass import review
+
+    root = Path(directory).expanduser().resolve() if directory else here()
+    if lists:
+        out(review.listed(Home.find()) or "no directory is trusted")
+    elif remove:
+        review.take(root, Home.find())
+    else:
+        review.give(root, Home.find())
+
+
 @_subcommand("paths")
 @click.argument("chat", metavar="[CHAT]", required=False)
 def _paths(chat: str | None) -> None:

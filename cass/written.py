@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from cass.access import Mode
+from cass.environment import is_entry
 from cass.errors import ConfigError
 from cass.home import Home
 from cass.known import PROVIDERS, is_base_url
@@ -88,6 +89,7 @@ _CONFIG: dict[str, Check] = {
     "allow": _RULES,
     "ask": _RULES,
     "deny": _RULES,
+    "shell_env": _list_of((lambda value: isinstance(value, str) and is_entry(value), "NAME, NAM* or NAME=value")),
 }
 _PROVIDER: dict[str, Check] = {
     "id": _TEXT,

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = """
     errors home jsonl visible amounts records compound rules access
     ignore walk names snapshots query search inbox presence catalogue tail chat decisions known instructions
-    written connection models bill config
+    trust project environment written connection models bill config
     prompt budget context blocks markdown commands
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort
     providers.plain providers.answer providers.openai_compatible providers.openai_responses providers.anthropic
@@ -28,7 +28,7 @@ ORDER = """
     composer.completion composer.models
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
     composer.errands composer.asking composer.keyboard composer.compose composer
-    launch program verdict subcommands cli
+    launch program verdict review subcommands cli
 """.split()
 
 LATE = {"cli", "program", "subcommands", "providers", "tools"}

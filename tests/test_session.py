@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import json
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -233,6 +234,53 @@ async def test_the_key_in_use_is_in_no_command_under_any_name(home, workspace, m
     assert server.asked[0].header("authorization") == "Bearer sk-in-use"
     assert "PATH=" in result.content
     assert "sk-in-use" not in result.content
+
+
+@asynchronous
+async def test_a_key_that_turns_up_in_output_is_hidden_before_it_is_kept(home, workspace, monkeypatch):
+    key = "sk-in-use-0123456789"
+    monkeypatch.setenv("MY_KEY", key)
+    (workspace / ".env").write_text(f"A=1\nKEY={key}\n")
+    commands = [f"printf %s {key[:9]}; sleep 0.05; echo {key[9:]}", "tr a-z A-Z <.env; cat .env; echo end"]
+    answers = [
+        scripted.calls(*({"name": "shell", "arguments": {"command": command}} for command in commands)),
+        scripted.calls({"name": "read", "arguments": {"path": ".env"}}),
+        scripted.says("ok"),
+    ]
+    options = {"provider": "openai", "api_key_env": "MY_KEY", "model": "m", "mode": "full-access"}
+    with scripted.Server(answers) as server:
+        async with await Session.new(home=home.root, cwd=workspace, base_url=server.base_url, **options) as session:
+            found = await take(session)
+            files = [session.files.chat, session.files.live]
+            kept = b"".join(path.read_bytes() for path in files)
+    split, whole, read = of(found, ToolResult)
+    assert split.content == "[the API key of cass, hidden here]"
+    assert whole.content.endswith("KEY=[the API key of cass, hidden here]\nend")
+    assert "KEY=[the API key of cass, hidden here]" in read.content
+    assert key.encode() not in kept.replace(f"echo {key[9:]}".encode(), b"")
+    assert not any(key in json.dumps(asked.body) for asked in server.asked)
+
+
+@asynchronous
+async def test_what_shell_env_names_is_given_to_commands(opened, home, monkeypatch):
+    monkeypatch.setenv("GH_TOKEN", "wanted")
+    monkeypatch.setenv("NPM_TOKEN", "unwanted")
+    home.make()
+    home.config.write_text('{"shell_env": ["GH_*", "CI=1"]}')
+    async with opened(shell("env"), {"text": "ok"}, mode="full-access") as session:
+        (result,) = of(await take(session), ToolResult)
+    assert "GH_TOKEN=wanted" in result.content
+    assert "CI=1" in result.content
+    assert "NPM_TOKEN" not in result.content
+
+
+@asynchronous
+async def test_an_untrusted_project_is_spoken_of_and_not_used(opened, home, workspace):
+    (workspace / ".cass").mkdir()
+    (workspace / ".cass" / "config.json").write_text('{"deny": ["shell"]}')
+    async with opened({"text": "ok"}) as session:
+        assert session.desk.rules.deny == ()
+        assert "not used, nobody trusted it: cass trust" in session.files.live.read_text()
 
 
 # ---- cancelling -----------------------------------------------------------------------------------------------------

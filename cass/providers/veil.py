@@ -1,4 +1,4 @@
-"""The veil: the API key, hidden wherever a server sends it back.
+"""The veil: the API key, hidden wherever a server sends it back or a tool puts it out.
 
 The arguments of a tool call are not veiled: a call that copies a file of the person's, key and all, must not change it.
 """
@@ -10,6 +10,8 @@ from cass.jsonl import dump
 from cass.records import Assistant, Delta
 
 HIDDEN = "…"
+HIDDEN_KEY = "[the API key of cass, hidden here]"
+"""In a file that is read and written back, this must be seen for what it is."""
 SECRET_CHARS = 16
 """A shorter key stands for none (``EMPTY``, ``ollama``), and an answer may well hold it as a word."""
 
@@ -77,3 +79,19 @@ class Answer:
             return message
         reasoning = message.reasoning and message.reasoning.replace(self._key, HIDDEN)
         return replace(message, content=message.content.replace(self._key, HIDDEN), reasoning=reasoning)
+
+
+class Output:
+    """What a tool puts out, behind a veil, so that no key goes into the chat and on to a model."""
+
+    def __init__(self, key: str | None) -> None:
+        self._key = key if key and len(key) >= SECRET_CHARS else None
+        self._veil = Veil(self._key or HIDDEN)
+
+    def piece(self, text: str) -> str:
+        """What can be shown now; what is held back comes with the whole."""
+        return self._veil.feed(text) if self._key else text
+
+    def whole(self, text: str) -> str:
+        """A result, or the change it made."""
+        return text.replace(self._key, HIDDEN_KEY) if self._key else text
