@@ -2,13 +2,13 @@
 
 import pytest
 
-from cass.viewer import attention
+from cass import announce
 from cass.viewer.attention import Attention
 
 
 def test_a_title_and_a_notice_are_one_sequence_whatever_they_say() -> None:
     nasty = "a\x07b\x1b]0;c\x1b\\d\n\x9c\u202e"
-    for made in (attention.title(nasty), attention.notice(nasty, {}), attention.notice(nasty, {"VTE_VERSION": "7000"})):
+    for made in (announce.title(nasty), announce.notice(nasty, {}), announce.notice(nasty, {"VTE_VERSION": "7000"})):
         assert made.startswith("\x1b]")
         assert made.endswith("\x07")
         assert not any(char in made[1:-1] for char in "\x1b\x07\n\x9c\u202e")
@@ -24,7 +24,7 @@ def test_a_title_and_a_notice_are_one_sequence_whatever_they_say() -> None:
     ],
 )
 def test_a_notice_is_in_the_words_of_the_terminal(environ: dict[str, str], made: str) -> None:
-    assert attention.notice("hi", environ) == made
+    assert announce.notice("hi", environ) == made
 
 
 def test_it_calls_only_who_looks_elsewhere() -> None:
@@ -38,10 +38,10 @@ def test_it_calls_only_who_looks_elsewhere() -> None:
 
 def test_a_title_is_told_when_it_changes() -> None:
     told = Attention("c", "off", {})
-    assert told.begin() == attention.KEEP_TITLE
+    assert told.begin() == announce.KEEP_TITLE
     assert [told.show(state) for state in ("idle", "idle", "running")] == [
-        attention.title("cass c idle"),
+        announce.title("cass c idle"),
         "",
-        attention.title("cass c running"),
+        announce.title("cass c running"),
     ]
-    assert told.end() == attention.TITLE_OF_BEFORE
+    assert told.end() == announce.TITLE_OF_BEFORE

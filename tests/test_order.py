@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 ORDER = """
-    errors home jsonl visible amounts records compound rules access
+    errors home jsonl preferences visible announce color amounts records compound rules access
     ignore walk names snapshots query search inbox presence catalogue tail chat decisions known instructions
     trust project environment written connection models bill config
     prompt budget context blocks markdown commands
@@ -21,7 +21,7 @@ ORDER = """
     desk summary agent opening session
     standing status intake door worker send exchange listing stats
     viewer.attention viewer.prose viewer.look viewer.changes viewer.calls viewer.render
-    viewer.since viewer.preferences viewer.reading viewer.page viewer.surface viewer.watch viewer.view viewer
+    viewer.since viewer.reading viewer.page viewer.surface viewer.watch viewer.view viewer
     composer.history composer.draft composer.pastes composer.proposal composer.question
     composer.frames composer.foreground composer.attention composer.git composer.panes composer.transcript
     composer.seat composer.words composer.employer composer.footer composer.slash composer.tree composer.paths

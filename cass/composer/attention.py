@@ -4,15 +4,11 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping
 
-from cass.visible import safe_line
+from cass import announce
+from cass.announce import KEEP_TITLE, TITLE_OF_BEFORE
 
 STATE_OPTION = "@cass_state"
 """On the composer's pane: ``#{@cass_state}`` in a format of tmux shows it."""
-
-FOCUS_REPORTS, NO_FOCUS_REPORTS = "\x1b[?1004h", "\x1b[?1004l"
-"""Source: https://invisible-island.net/xterm/ctlseqs/ctlseqs.html, FocusIn/FocusOut"""
-_KEEP_TITLE, _TITLE_OF_BEFORE = "\x1b[22;2t", "\x1b[23;2t"
-"""Source: https://invisible-island.net/xterm/ctlseqs/ctlseqs.html, Window manipulation"""
 
 
 class Attention:
@@ -33,7 +29,7 @@ class Attention:
     def show(self, state: str) -> list[str]:
         """Put the chat and its state into the title; return the command that tells tmux, [] where it knows."""
         if self._titled and state != self._title:
-            self._write(f"{'' if self._title else _KEEP_TITLE}\x1b]2;{safe_line(f'cass {self._chat_id} {state}')}\a")
+            self._write(("" if self._title else KEEP_TITLE) + announce.title(f"cass {self._chat_id} {state}"))
             self._title = state
         if state == self._state or not self._pane:
             return []
@@ -42,23 +38,13 @@ class Attention:
 
     def call(self, why: str) -> None:
         """Say that the chat needs the person, or has done what they wanted, unless they see it."""
-        if self.is_focused or self._notify == "off":
-            return
-        self._write("\a" + (self._message(safe_line(f"cass {self._chat_id}: {why}")) if self._notify == "all" else ""))
-
-    def _message(self, text: str) -> str:
-        """A notice of the desktop: OSC 777 for those who know only that, else OSC 9; through tmux in its envelope.
-
-        Source: https://github.com/tmux/tmux/wiki/FAQ, the passthrough escape sequence
-        """
-        is_rxvt = self._environ.get("TERM", "").startswith("rxvt")
-        command = f"\x1b]777;notify;cass;{text}\a" if is_rxvt else f"\x1b]9;{text}\a"
-        return "\x1bPtmux;" + command.replace("\x1b", "\x1b\x1b") + "\x1b\\" if self._environ.get("TMUX") else command
+        if not self.is_focused:
+            self._write(announce.call(f"cass {self._chat_id}: {why}", self._environ, self._notify))
 
     def close(self) -> None:
         """Leave title and pane as they were."""
         if self._title:
-            self._write(_TITLE_OF_BEFORE)
+            self._write(TITLE_OF_BEFORE)
         if self._state:
             forget_state(self._environ)
 

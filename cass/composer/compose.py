@@ -17,7 +17,7 @@ from typing import Any
 from prompt_toolkit.input import Input
 from prompt_toolkit.output import Output
 
-from cass import commands, jsonl
+from cass import commands, jsonl, preferences
 from cass.access import Mode
 from cass.composer import footer, keys, models, pager, picker
 from cass.composer.asking import Asking
@@ -42,7 +42,6 @@ from cass.errors import CassError
 from cass.home import Files
 from cass.records import Approval, Record, TurnEnd
 from cass.standing import STARTING, STOPPED
-from cass.viewer import preferences
 from cass.visible import safe_line
 
 DRAFT_EVERY_S = 0.3

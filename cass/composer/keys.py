@@ -13,8 +13,8 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.keys import Keys
 
+from cass.announce import FOCUS_REPORTS, NO_FOCUS_REPORTS
 from cass.commands import At, keys_at
-from cass.composer.attention import FOCUS_REPORTS, NO_FOCUS_REPORTS
 
 ASK = "\x1b[>4;1m" + FOCUS_REPORTS
 """xterm's modifyOtherKeys, level 1: keys that had no code of their own get one. Others, and tmux by default, ignore it.

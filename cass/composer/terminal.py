@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from typing import TextIO, cast
 
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.output import Output
+from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.output.vt100 import Vt100_Output
+
+from cass import color
 
 
 class Terminal:
@@ -75,7 +77,10 @@ def output(terminal: Terminal) -> Output:
         found = shutil.get_terminal_size() if not terminal.isatty() else os.get_terminal_size(terminal.fileno())
         return Size(rows=found.lines or 24, columns=found.columns or 80)
 
-    return _Output(cast(TextIO, terminal), size, term=os.environ.get("TERM"), enable_cpr=False)
+    _, has_colors = color.wanted(os.environ, is_terminal=True)
+    depth = None if has_colors else ColorDepth.DEPTH_1_BIT
+    term = os.environ.get("TERM")
+    return _Output(cast(TextIO, terminal), size, term=term, default_color_depth=depth, enable_cpr=False)
 
 
 _COMMAND = re.compile("\x1b[]P^_].*?(?:\x1b\\\\|\a)", re.DOTALL)

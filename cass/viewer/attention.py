@@ -1,18 +1,15 @@
 """Attention: how somebody who looks elsewhere learns what a chat does: title, bell, notice; and marks around turns.
 
-Sources: https://invisible-island.net/xterm/ctlseqs/ctlseqs.html (title, focus),
-https://gitlab.freedesktop.org/Per_Bothner/specifications/blob/master/proposals/semantic-prompts.md (marks),
-https://github.com/tmux/tmux/wiki/FAQ (the envelope that takes a sequence through tmux)
+Source: https://gitlab.freedesktop.org/Per_Bothner/specifications/blob/master/proposals/semantic-prompts.md (marks)
 """
 
 import re
 import subprocess
 from collections.abc import Mapping
 
-from cass.visible import safe_line
+from cass import announce
+from cass.announce import FOCUS_REPORTS, KEEP_TITLE, NO_FOCUS_REPORTS, TITLE_OF_BEFORE
 
-KEEP_TITLE, TITLE_OF_BEFORE = "\x1b[22;2t", "\x1b[23;2t"
-FOCUS_REPORTS, NO_FOCUS_REPORTS = "\x1b[?1004h", "\x1b[?1004l"
 PROMPT, OUTPUT = "\x1b]133;A\a", "\x1b]133;C\a"
 """A user's message begins; it ended, and what the model says begins."""
 
@@ -20,21 +17,9 @@ _FOCUS = re.compile(rb"\x1b\[[IO]")
 _TMUX_S = 1.0
 
 
-def title(text: str) -> str:
-    """Name the window, and in tmux the pane."""
-    return f"\x1b]2;{safe_line(text)}\a"
-
-
 def done(is_well: bool) -> str:
     """The mark at the end of a turn."""
     return f"\x1b]133;D;{0 if is_well else 1}\a"
-
-
-def notice(text: str, environ: Mapping[str, str]) -> str:
-    """A notice of the desktop: OSC 777 for who knows only that, else OSC 9; through tmux in its envelope."""
-    only_777 = environ.get("TERM", "").startswith("rxvt") or bool(environ.get("VTE_VERSION"))
-    command = f"\x1b]777;notify;cass;{safe_line(text)}\a" if only_777 else f"\x1b]9;{safe_line(text)}\a"
-    return "\x1bPtmux;" + command.replace("\x1b", "\x1b\x1b") + "\x1b\\" if environ.get("TMUX") else command
 
 
 class Attention:
@@ -51,7 +36,7 @@ class Attention:
 
     def begin(self) -> str:
         asks = self._notify != "off" and not self._in_tmux
-        return (KEEP_TITLE if not self._state else title(f"{self._name} {self._state}")) + FOCUS_REPORTS * asks
+        return (KEEP_TITLE if not self._state else announce.title(f"{self._name} {self._state}")) + FOCUS_REPORTS * asks
 
     def end(self) -> str:
         return TITLE_OF_BEFORE + NO_FOCUS_REPORTS * (self._notify != "off" and not self._in_tmux)
@@ -61,7 +46,7 @@ class Attention:
         if state == self._state:
             return ""
         self._state = state
-        return title(f"{self._name} {state}")
+        return announce.title(f"{self._name} {state}")
 
     def hear(self, data: bytes) -> bytes:
         """Take what the terminal says about its focus out of what came from it."""
@@ -73,7 +58,7 @@ class Attention:
         """Tell that the chat needs the person, or has done what they wanted; nothing where they see it."""
         if self._notify == "off" or self._is_looked_at():
             return ""
-        return "\a" + (notice(f"{self._name}: {why}", self._environ) if self._notify == "all" else "")
+        return announce.call(f"{self._name}: {why}", self._environ, self._notify)
 
     @property
     def _in_tmux(self) -> bool:

@@ -12,6 +12,7 @@ from rich.color import ColorSystem
 from rich.style import Style
 from rich.text import Text
 
+from cass import color as colors
 from cass.viewer import prose
 
 SHORT_LINES = 12
@@ -55,16 +56,9 @@ class Look:
 
 
 def look_for(environ: Mapping[str, str], is_terminal: bool, color: str = "auto") -> Look:
-    """The look for an output, from ``--color`` (``auto``, ``always`` or ``never``) and what the environment says.
-
-    Source: https://no-color.org, https://bixense.com/clicolors/, https://force-color.org
-    """
-    forced = any(environ.get(name, "") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE"))
-    dumb = environ.get("TERM", "") in ("dumb", "unknown")
-    escapes = {"always": True, "never": False}.get(color, forced or (is_terminal and not dumb))
-    quiet = bool(environ.get("NO_COLOR")) or (environ.get("CLICOLOR") == "0" and not forced)
-    shows_links = escapes and is_terminal and knows_links(environ)
-    return Look(escapes=escapes, color=escapes and (color == "always" or not quiet), links=shows_links)
+    """The look for an output, from ``--color`` (``auto``, ``always`` or ``never``) and what the environment says."""
+    escapes, is_coloured = colors.wanted(environ, is_terminal, color)
+    return Look(escapes=escapes, color=is_coloured, links=escapes and is_terminal and knows_links(environ))
 
 
 _LINKING_TERMS = re.compile("xterm-kitty|xterm-ghostty|alacritty|foot|wezterm|contour|rio")

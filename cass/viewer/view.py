@@ -18,12 +18,12 @@ from datetime import datetime
 from pathlib import Path
 from types import FrameType
 
-from cass import jsonl, presence, records
+from cass import jsonl, preferences, presence, records
 from cass.errors import UsageError
 from cass.home import Files
 from cass.records import BadRecord, Record, TurnEnd
 from cass.tail import Tail
-from cass.viewer import preferences, reading
+from cass.viewer import reading
 from cass.viewer.attention import Attention
 from cass.viewer.look import SHORT_CHARACTERS, SPIN_S, Look, look_for
 from cass.viewer.page import Page

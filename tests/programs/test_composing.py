@@ -274,6 +274,24 @@ def test_nothing_that_a_model_says_controls_the_terminal(home, workspace):
         terminal.close()
 
 
+@pytest.mark.parametrize(
+    ("environ", "has_colors"),
+    [({"NO_COLOR": "1"}, False), ({"CLICOLOR": "0"}, False), ({"TERM": "dumb"}, False), ({}, True)],
+)
+def test_colours_are_left_out_where_they_are_not_wanted(home, workspace, environ, has_colors):
+    terminal = Pty(argv("cass"), os.environ | {"TERM": "xterm-256color"} | environ)
+    try:
+        terminal.until("idle")
+        terminal.type("list .\r")
+        terminal.until("notes.txt")
+        attributes = {
+            int(n) for found in re.findall(rb"\x1b\[([0-9;]*)m", terminal.said) for n in found.split(b";") if n
+        }
+        assert any(n >= 30 for n in attributes) is has_colors
+    finally:
+        terminal.close()
+
+
 def test_an_idle_composer_costs_next_to_nothing(tmp_path, home, workspace):
     with cass(tmp_path) as tmux:
         pid = int(tmux.do("display-message", "-p", "#{pane_pid}"))
