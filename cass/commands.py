@@ -61,6 +61,9 @@ SUBCOMMANDS = (
     Command("stop", "end the worker of a chat", Runs.AT_ONCE, "CHAT"),
     Command("stats", "show what chats have used and cost", Runs.NO_WORKER, "[CHAT]"),
     Command("trust", "look at what this project would configure, and trust it", Runs.NO_WORKER, "[DIR]"),
+    Command("setup", "choose provider and model, try them, and write them down", Runs.NO_WORKER),
+    Command("login", "keep the key of a provider, once it works", Runs.NO_WORKER, "PROVIDER"),
+    Command("logout", "forget the key of a provider", Runs.NO_WORKER, "PROVIDER"),
     Command("paths", "print where the files of a chat are", Runs.NO_WORKER, "[CHAT]"),
 )
 

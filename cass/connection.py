@@ -54,6 +54,8 @@ class Connection:
     api_key: str | None = field(default=None, repr=False)
     api_key_env: str | None = None
     """The variable that should hold the key; set while `api_key` is None: the key is missing."""
+    keyring: bool = False
+    """Whether the key is in the system's keyring: it is fetched when the provider is first reached."""
     read_timeout_s: float = READ_TIMEOUT_S
     """Seconds without a byte after which a stream has ended."""
     read_timeout_said: bool = False
@@ -97,6 +99,7 @@ def connect(files: Written, options: Options, environ: Mapping[str, str], probe:
         base_url=url,
         api_key=key,
         api_key_env=name,
+        keyring=own and key is None and options.api_key_env is None and entry.get("keyring", False),
         read_timeout_s=timeout_s or patience,
         read_timeout_said=timeout_s is not None,
         quirks=known.quirks if url == known.base_url else replace(known.quirks, max_tokens_field="max_tokens"),
@@ -159,13 +162,15 @@ def _key(
     stored = (entry.get("api_key") or "").strip()
     name = asked or (stored[1:] if stored.startswith("$") else entry.get("api_key_env")) or None
     if name is None and stored:
-        return None, _clean(stored, f"the api_key of provider {entry['id']}")
+        return None, clean(stored, f"the api_key of provider {entry['id']}")
+    if entry.get("keyring") and asked is None:
+        return None, None
     if name is None and known is not None and not entry.get("base_url"):
         name = known.key
-    return name, _clean(environ.get(name, ""), name) if name else None
+    return name, clean(environ.get(name, ""), name) if name else None
 
 
-def _clean(key: str, where: str) -> str | None:
+def clean(key: str, where: str) -> str | None:
     """`key` without the line end that was copied with it; None where nothing is left."""
     key = key.strip()
     if not (key.isascii() and key.isprintable() and " " not in key):

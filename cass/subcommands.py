@@ -1,5 +1,7 @@
 """The subcommands of `cass`: for chats as a whole, from any shell."""
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ from cass.home import Files, Home
 from cass.program import CHAT, Program, err, find, here, out
 
 if TYPE_CHECKING:
+    from cass.dialogue import Dialogue
     from cass.standing import Standing
 
 SUBCOMMANDS: dict[str, click.Command] = {}
@@ -152,6 +155,44 @@ def _trust(directory: str | None, lists: bool, remove: bool) -> None:
         review.take(root, Home.find())
     else:
         review.give(root, Home.find())
+
+
+@_subcommand("setup")
+@click.option("-P", "--provider", metavar="ID", help="Such as openai or ollama; default: you are asked.")
+@click.option("-m", "--model", metavar="MODEL", help="Model to ask; default: picked from what the server lists.")
+@click.option("--base-url", metavar="URL", help="Address of another server.")
+@click.option("--api-key-env", metavar="NAME", help="Variable that holds the API key.")
+@click.option("--yes", is_flag=True, help="Write without asking.")
+def _setup(yes: bool, **wanted: str | None) -> None:
+    from cass import setup
+
+    setup.setup(Home.find(), setup.Wanted(**wanted), os.environ, _person(), out, yes=yes)
+
+
+@_subcommand("login")
+@click.argument("provider", metavar="PROVIDER")
+@click.option("--api-key-env", metavar="NAME", help="Keep the name of the variable that holds it, not the key.")
+@click.option("--file", "place", flag_value="file", help="Keep the key in providers.json, readable by you alone.")
+@click.option("--keyring", "place", flag_value="keyring", help="Keep the key in the system's keyring.")
+def _login(provider: str, api_key_env: str | None, place: str | None) -> None:
+    from cass import setup
+
+    setup.login(Home.find(), provider, os.environ, _person(), sys.stdin, out, api_key_env=api_key_env, place=place)
+
+
+@_subcommand("logout")
+@click.argument("provider", metavar="PROVIDER")
+def _logout(provider: str) -> None:
+    from cass import setup
+
+    setup.logout(Home.find(), provider, os.environ, out)
+
+
+def _person() -> "Dialogue | None":
+    """Whoever can be asked."""
+    from cass.dialogue import Dialogue
+
+    return Dialogue() if sys.stdin.isatty() and sys.stderr.isatty() else None
 
 
 @_subcommand("paths")

@@ -4,6 +4,7 @@ A wrong value is an error that names file, key and what was expected; an unknown
 """
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ import orjson
 from cass.access import Mode
 from cass.environment import is_entry
 from cass.errors import ConfigError
-from cass.home import Home
+from cass.home import Home, create_private, make_private
 from cass.known import PROVIDERS, is_base_url
 from cass.rules import is_rule
 
@@ -98,6 +99,7 @@ _PROVIDER: dict[str, Check] = {
     "base_url": URL,
     "api_key": _KEY,
     "api_key_env": VARIABLE,
+    "keyring": _FLAG,
     "default_model": _ANY_TEXT,
     "models": _list_of((lambda value: isinstance(value, (str, dict)), "names or objects")),
     "read_timeout_s": _SECONDS,
@@ -210,3 +212,42 @@ def _checked(values: dict[str, Any], checks: dict[str, Check], where: str, notic
                 raise ConfigError(f'{where}: "{key}": expected {expected}')
             known[key] = value
     return known
+
+
+# ---- writing --------------------------------------------------------------------------------------------------------
+
+
+def change(path: Path, values: dict[str, Any]) -> None:
+    """Set keys of a file, None takes one out; all else stays as it is. Raises ConfigError where it cannot be read."""
+    _write(path, _merged(_object(path), values))
+
+
+def change_entry(path: Path, key: str, values: dict[str, Any]) -> None:
+    """The same in the entry of ``{key: [...]}`` with the id of `values`; an entry of no more than an id goes."""
+    whole = _object(path)
+    entries = _checked(whole, {key: _list_of(_OBJECT)}, str(path), []).get(key, [])
+    found: dict[str, Any] = next((entry for entry in entries if entry.get("id") == values["id"]), {})
+    entry = _merged(found, values)
+    kept = [entry if other is found else other for other in entries] + ([] if found else [entry])
+    _write(path, {**whole, key: [other for other in kept if other is not entry or len(entry) > 1]})
+
+
+def _merged(old: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in {**old, **values}.items() if name not in values or value is not None}
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    """Replace a file in one step, readable by its owner alone; where it is a link, what it leads to."""
+    make_private(path.parent)
+    target = Path(os.path.realpath(path))
+    new = target.with_name(f".{target.name}.{os.getpid()}")
+    fd = create_private(new, os.O_TRUNC)
+    try:
+        with os.fdopen(fd, "wb") as opened:
+            opened.write(orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")
+            opened.flush()
+            os.fsync(fd)
+        os.replace(new, target)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise

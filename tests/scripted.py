@@ -294,6 +294,8 @@ class Server:
     path: str = "/v1/chat/completions"
     models: tuple[str, ...] = ("scripted",)
     """What ``GET /v1/models`` lists."""
+    key: str | None = None
+    """The only key that gets the list; None: nobody needs one."""
     log: str | None = None
     asked: list[Asked] = field(default_factory=list)
     """POSTs, in order; those to a wrong path too."""
@@ -392,8 +394,12 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
             self.close_connection = not answer.chunked or any(piece in (HANG, RESET, CLOSE) for piece in answer.pieces)
 
         def do_GET(self) -> None:
-            payload = json.dumps({"object": "list", "data": [{"id": id} for id in server.models]}).encode()
-            self.send_response(200 if self.path == "/v1/models" else 404)
+            said: dict[str, Any] = {"object": "list", "data": [{"id": id} for id in server.models]}
+            status = 200 if self.path == "/v1/models" else 404
+            if server.key is not None and self.headers.get("Authorization") != f"Bearer {server.key}":
+                status, said = 401, {"error": {"message": "Incorrect API key provided"}}
+            payload = json.dumps(said).encode()
+            self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(payload)))
             self.end_headers()

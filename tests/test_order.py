@@ -15,7 +15,7 @@ ORDER = """
     prompt budget context blocks markdown commands
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort
     providers.plain providers.answer providers.openai_compatible providers.openai_responses providers.anthropic
-    providers.gemini providers.demo providers.http providers
+    providers.gemini providers.demo providers.http providers.ring providers.roster providers
     tools.paths tools.arguments tools.deadman tools.child tools.diff tools.strides tools.nearest tools.tool tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     desk summary agent opening session
@@ -28,15 +28,16 @@ ORDER = """
     composer.completion composer.models
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
     composer.errands composer.asking composer.keyboard composer.compose composer
-    launch program verdict review subcommands cli
+    setup launch program dialogue verdict review subcommands cli
 """.split()
 
 LATE = {"cli", "program", "subcommands", "providers", "tools"}
 """They hold the tables that name what is loaded only when it is used; nobody else imports inside a function."""
 
 OUTSIDERS = {
-    "click": {"cli", "program", "subcommands"},
+    "click": {"cli", "dialogue", "program", "subcommands"},
     "httpx": {"providers.http"},
+    "keyring": {"providers.ring"},
     "markdown_it": {"markdown", "viewer.prose"},
     "prompt_toolkit": {
         *("composer.compose", "composer.console", "composer.folded", "composer.keyboard", "composer.keys"),

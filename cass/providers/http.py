@@ -32,6 +32,7 @@ from cass.providers.sse import EVENT_BYTES, Decoder, Event  # noqa: E402
 from cass.records import Assistant, Delta  # noqa: E402
 
 CONNECT_TIMEOUT_S = 10.0
+GET_TIMEOUT_S = 20.0
 REASONING_READ_TIMEOUT_S = 600.0
 """A model may think for minutes before its first word, and some APIs say nothing meanwhile."""
 QUIET_TIMES = 5
@@ -86,14 +87,39 @@ class Http:
                 yield piece
             yield shown.message(message)
         except ProviderError as e:
-            # Cut only now: half a key would not be known for one.
-            e.message = self._without_key(e.message)[: failures.WORDS]
-            e.message += failures.advice(e.http_status, self._key_name())
-            e.url = self._shown(url)
+            self._finish(e, url)
             raise
         except (httpx.HTTPError, httpx.InvalidURL) as e:
             words, transient = _words(e, url, patience, answered)
             raise ProviderError(self._without_key(words), url=self._shown(url), transient=transient) from None
+
+    async def get(self, url: str, headers: dict[str, str]) -> bytes:
+        """A whole answer. Raises ProviderError."""
+        answered = False
+        try:
+            async with self._open().stream("GET", url, headers=headers, timeout=GET_TIMEOUT_S) as response:
+                answered = True
+                if response.status_code != 200:
+                    raise await self._refused(response, url)
+                body = bytearray()
+                async with aclosing(_pieces(response)) as pieces:
+                    async for piece in pieces:
+                        body += piece
+                        if len(body) > EVENT_BYTES:
+                            raise ProviderError(f"the server's answer goes on after {EVENT_BYTES >> 20} MiB")
+            return bytes(body)
+        except ProviderError as e:
+            self._finish(e, url)
+            raise
+        except (httpx.HTTPError, httpx.InvalidURL) as e:
+            words, transient = _words(e, url, GET_TIMEOUT_S, answered)
+            raise ProviderError(self._without_key(words), url=self._shown(url), transient=transient) from None
+
+    def _finish(self, error: ProviderError, url: str) -> None:
+        """Say the rest of an error. It is cut only now: half a key would not be known for one."""
+        error.message = self._without_key(error.message)[: failures.WORDS]
+        error.message += failures.advice(error.http_status, self._key_name())
+        error.url = self._shown(url)
 
     async def aclose(self) -> None:
         if self._client is not None:
