@@ -64,6 +64,7 @@ SUBCOMMANDS = (
     Command("setup", "choose provider and model, try them, and write them down", Runs.NO_WORKER),
     Command("login", "keep the key of a provider, once it works", Runs.NO_WORKER, "PROVIDER"),
     Command("logout", "forget the key of a provider", Runs.NO_WORKER, "PROVIDER"),
+    Command("export", "write a chat as Markdown, HTML or JSON", Runs.NO_WORKER, "CHAT"),
     Command("paths", "print where the files of a chat are", Runs.NO_WORKER, "[CHAT]"),
 )
 

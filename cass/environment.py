@@ -34,10 +34,15 @@ def for_tools(
             return False
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in names):
             return True
-        return name in _ORDINARY or not (_SECRET.search(name) or _CREDENTIALS.search(value))
+        return name in _ORDINARY or not (names_a_secret(name) or _CREDENTIALS.search(value))
 
     set_here = dict(entry.split("=", 1) for entry in passed if "=" in entry)
     return {name: value for name, value in environ.items() if is_given(name, value)} | set_here
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether a variable of this name would hold a secret."""
+    return name not in _ORDINARY and _SECRET.search(name) is not None
 
 
 def is_entry(text: str) -> bool:

@@ -7,18 +7,25 @@ Source of the rules: https://spec.commonmark.org/0.31.2/#phase-1-block-structure
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
 from cass.visible import safe
 
-# What a reader would lose is text here: HTML, entities, and definitions of links, which leave nothing on a screen.
-PARSER = (
-    MarkdownIt("commonmark", {"html": False})
-    .enable(["table", "strikethrough"])
-    .disable(["html_block", "html_inline", "entity", "reference"])
-)
+
+def parser(renderer: type[RendererHTML] = RendererHTML, **options: Any) -> MarkdownIt:
+    """A parser for what models write.
+
+    What a reader would lose is text here: HTML, entities, and definitions of links, which leave nothing on a screen.
+    """
+    made = MarkdownIt("commonmark", {"html": False, **options}, renderer_cls=renderer)
+    return made.enable(["table", "strikethrough"]).disable(["html_block", "html_inline", "entity", "reference"])
+
+
+PARSER = parser()
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,6 +195,17 @@ def _person() -> "Dialogue | None":
     return Dialogue() if sys.stdin.isatty() and sys.stderr.isatty() else None
 
 
+@_subcommand("export")
+@CHAT
+@click.option("--format", "form", type=click.Choice(["md", "html", "json"]), help="Default: as FILE ends, else md.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write there.")
+@click.option("--redact", is_flag=True, help="Hide what looks like a key, a token or a password.")
+def _export(chat: str, form: str | None, output: Path | None, redact: bool) -> None:
+    from cass import export
+
+    export.write(find(chat), form, output, redact=redact, say=err)
+
+
 @_subcommand("paths")
 @click.argument("chat", metavar="[CHAT]", required=False)
 def _paths(chat: str | None) -> None:

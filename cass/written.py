@@ -169,6 +169,13 @@ def secret_names(home: Home) -> frozenset[str]:
     return frozenset(name for name in names if isinstance(name, str) and name)
 
 
+def stored_keys(home: Home) -> list[str]:
+    """API keys that stand in the files themselves, as far as those can be read."""
+    entries = _readable(home.providers).get("providers")
+    keys = [entry.get("api_key") for entry in (entries if isinstance(entries, list) else []) if isinstance(entry, dict)]
+    return [key for key in keys if isinstance(key, str) and key[:1] != "$"]
+
+
 def _readable(path: Path) -> dict[str, Any]:
     try:
         return _object(path)

@@ -20,6 +20,7 @@ ORDER = """
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     desk summary agent opening session
     standing status intake door worker send exchange listing stats
+    export.redaction export.document export.plain export.html export
     viewer.attention viewer.prose viewer.look viewer.changes viewer.calls viewer.render
     viewer.since viewer.reading viewer.page viewer.surface viewer.watch viewer.view viewer
     composer.history composer.draft composer.pastes composer.proposal composer.question
@@ -38,12 +39,12 @@ OUTSIDERS = {
     "click": {"cli", "dialogue", "program", "subcommands"},
     "httpx": {"providers.http"},
     "keyring": {"providers.ring"},
-    "markdown_it": {"markdown", "viewer.prose"},
+    "markdown_it": {"export.html", "markdown", "viewer.prose"},
     "prompt_toolkit": {
         *("composer.compose", "composer.console", "composer.folded", "composer.keyboard", "composer.keys"),
         *("composer.pager", "composer.picker", "composer.recall", "composer.terminal"),
     },
-    "pygments": {"viewer.prose"},
+    "pygments": {"export.html", "viewer.prose"},
     "rich": {f"viewer.{name}" for name in ("calls", "changes", "look", "page", "prose", "render", "surface")},
     "watchfiles": {"viewer.watch"},
 }

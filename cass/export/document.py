@@ -1,0 +1,93 @@
+"""The document: a chat's blocks in the words that every format uses."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from cass.blocks import Block, Call, Fold
+from cass.records import Approval, Fact, Meta, TurnEnd, User
+from cass.visible import safe, safe_line
+
+TITLE_CHARS = 80
+_HUNK = re.compile(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@")
+
+
+class DiffLine(NamedTuple):
+    """A line of a change to a file."""
+
+    mark: str
+    """``+``, ``-``, a space, or ``…`` where lines are left out."""
+    number: str
+    """That the line has, or had."""
+    text: str
+
+
+def blocks(records: Iterable[Fact]) -> list[Block]:
+    """What a person sees of a chat; of a turn that runs, the call that is its turn too."""
+    fold = Fold()
+    found = fold.steps(records)
+    running = fold.now().call
+    return [*found, running] if running else found
+
+
+def title(records: Iterable[Fact]) -> str:
+    """The beginning of the first message."""
+    said = next((record.content for record in records if isinstance(record, User)), "")
+    line = safe_line(next((line.strip() for line in said.split("\n") if line.strip()), "an empty chat"))
+    return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1] + "…"
+
+
+def facts(meta: Meta) -> list[tuple[str, str]]:
+    """What stands above a chat: names and values."""
+    rows = [("chat", meta.chat_id), ("began", meta.created_at), ("provider", meta.provider), ("model", meta.model)]
+    rows += [("workspace", meta.cwd), ("branch of", meta.parent_chat_id or "")]
+    return [(name, safe_line(value)) for name, value in rows if value]
+
+
+def state(call: Call) -> str:
+    """How a call ended, in a word or two."""
+    if call.approval is not None and call.approval.decision == "denied":
+        return "denied"
+    return "no result" if call.result is None else "ok" if call.result.ok else "failed"
+
+
+def decision(approval: Approval) -> str:
+    """Who decided about a call, and why."""
+    by = f" by {safe_line(approval.by)}" if approval.by else ""
+    reason = f": {safe_line(approval.reason)}" if approval.reason else ""
+    return f"{approval.decision}{by}{reason}"
+
+
+def ending(end: TurnEnd) -> str:
+    """How a turn ended, where it did not simply get done; else ""."""
+    error = f": {safe(end.error)}" if end.error else ""
+    return "" if end.outcome == "done" else f"{safe_line(end.outcome)}{error}"
+
+
+def diff_lines(diff: str) -> list[DiffLine]:
+    """The lines of a unified diff without names of files."""
+    made: list[DiffLine] = []
+    old = new = 0
+    for line in safe(diff).removesuffix("\n").split("\n"):
+        mark, text = line[:1] or " ", line[1:]
+        if found := _HUNK.match(line):
+            start, length, new_start, new_length = map(int, found.groups())
+            old, new = start + (not length), new_start + (not new_length)
+            made += [DiffLine("…", "", "")] if made else []
+        elif mark == "\\":
+            made.append(DiffLine("…", "", text.strip()))
+        else:
+            made.append(DiffLine(mark, str(old if mark == "-" else new), text))
+            old += mark != "+"
+            new += mark != "-"
+    return made
+
+
+def longest_run(text: str, character: str = "`") -> int:
+    """Length of the longest run of `character` in `text`."""
+    return max(map(len, re.findall(f"{re.escape(character)}+", text)), default=0)
+
+
+def meta_of(records: Sequence[Fact]) -> Meta:
+    """The first record of a chat; an empty one where the chat has none."""
+    return next((record for record in records if isinstance(record, Meta)), Meta(chat_id="", created_at=""))
