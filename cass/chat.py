@@ -6,6 +6,7 @@ Bytes that were written are never changed or cut. A line that does not parse is 
 import contextlib
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from cass import jsonl, presence, records
@@ -139,19 +140,9 @@ class LiveFile:
 
 def create(home: Home, *, cwd: Path, provider: str, model: str, system: str, **meta: object) -> Files:
     """Make a new chat; `meta` are further fields of its first record. Raises CassError when the disk refuses."""
-    home.make()
-    while True:
-        chat_id = time.strftime("%Y-%m-%d-%H%M%S-") + os.urandom(2).hex()
-        files = home.files(chat_id)
-        try:
-            fd = create_private(files.chat, os.O_EXCL)
-        except FileExistsError:
-            continue
-        except OSError as e:
-            raise CassError(f"cannot make a chat in {home.conversations}: {os.strerror(e.errno or 0)}") from e
-        break
+    files = reserve(home)
     first = Meta(
-        chat_id=chat_id,
+        chat_id=files.chat_id,
         created_at=jsonl.now(),
         provider=provider,
         model=model,
@@ -159,14 +150,31 @@ def create(home: Home, *, cwd: Path, provider: str, model: str, system: str, **m
         **meta,  # type: ignore[arg-type]
     )
     try:
-        os.write(fd, records.encode(first) + records.encode(System(content=system)))
-        files.make()
+        with open(files.chat, "ab", buffering=0) as file:
+            file.write(records.encode(first) + records.encode(System(content=system)))
     except OSError as e:
         files.chat.unlink(missing_ok=True)
         raise CassError(f"cannot make a chat in {home.root}: {os.strerror(e.errno or 0)}") from e
-    finally:
-        os.close(fd)
     return files
+
+
+def reserve(home: Home) -> Files:
+    """The files of a new chat, whose own is empty yet. Raises CassError when the disk refuses."""
+    home.make()
+    while True:
+        files = home.files(time.strftime("%Y-%m-%d-%H%M%S-") + os.urandom(2).hex())
+        try:
+            os.close(create_private(files.chat, os.O_EXCL))
+        except FileExistsError:
+            continue
+        except OSError as e:
+            raise CassError(f"cannot make a chat in {home.conversations}: {os.strerror(e.errno or 0)}") from e
+        try:
+            files.make()
+        except OSError as e:
+            files.chat.unlink(missing_ok=True)
+            raise CassError(f"cannot make a chat in {home.root}: {os.strerror(e.errno or 0)}") from e
+        return files
 
 
 def read(files: Files) -> list[Record]:
@@ -179,12 +187,12 @@ def read(files: Files) -> list[Record]:
     return found
 
 
-def meta(found: list[Record]) -> Meta | None:
+def meta(found: Sequence[Record]) -> Meta | None:
     """The newest `Meta`: a later one changes the workspace."""
     return next((record for record in reversed(found) if isinstance(record, Meta)), None)
 
 
-def family(found: list[Record], files: Files) -> str:
+def family(found: Sequence[Record], files: Files) -> str:
     """The chat that this one and all its branches come from."""
     first = meta(found)
     return (first.family if first else None) or files.chat_id

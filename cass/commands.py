@@ -54,6 +54,7 @@ SLASH = (
 SUBCOMMANDS = (
     Command("ls", "list chats, the last used first", Runs.NO_WORKER, aliases=("--list-chats", "--sessions")),
     Command("status", "show what each chat does, and what waits for you", Runs.NO_WORKER, "[CHAT]"),
+    Command("branch", "go on from an earlier point, in a new chat", Runs.NO_WORKER, "CHAT [CHECKPOINT]"),
     Command("wait", "wait until a chat has no more to do", Runs.NO_WORKER, "CHAT"),
     Command("approve", "allow what a chat asks", Runs.AT_ONCE, "CHAT [REQUEST]"),
     Command("deny", "refuse what a chat asks", Runs.AT_ONCE, "CHAT [REQUEST]"),

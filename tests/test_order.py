@@ -18,7 +18,7 @@ ORDER = """
     providers.gemini providers.demo providers.http providers.ring providers.roster providers
     tools.paths tools.arguments tools.deadman tools.child tools.diff tools.strides tools.nearest tools.tool tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
-    desk summary agent opening session
+    desk summary agent opening branch restore session
     standing status intake door worker send exchange listing stats
     export.redaction export.document export.plain export.html export
     viewer.attention viewer.prose viewer.look viewer.changes viewer.calls viewer.render
@@ -29,7 +29,7 @@ ORDER = """
     composer.completion composer.models
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
     composer.errands composer.asking composer.keyboard composer.compose composer
-    setup launch program dialogue verdict review subcommands cli
+    setup launch program branching dialogue verdict review subcommands cli
 """.split()
 
 LATE = {"cli", "program", "subcommands", "providers", "tools"}

@@ -112,7 +112,7 @@ files = Home(Path(sys.argv[1])).files("a-chat")
 keep = Journal(files, "a-chat").of_call(("a", 0))
 place = Place(Path("."), files.home.root, files.out, "c", "a-chat", {}, {}, keep=keep)
 for number in range(10**6):
-    replace(sys.argv[2], str(number).encode() * 1000, place)
+    replace(sys.argv[2], str(number).encode() * 1000, place, os.stat(sys.argv[2]))
     print(number, flush=True)
 """
 

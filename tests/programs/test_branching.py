@@ -1,0 +1,155 @@
+"""`cass branch`: from a shell, on a terminal, beside a worker, and what the model is asked in a branch."""
+
+import json
+import os
+
+import pytest
+import scripted
+from stage import argv, facts, run, script, wait_for
+from terminal import Pty
+
+from cass import catalogue, inbox
+from cass.home import Home
+from cass.records import Assistant, Meta, TurnEnd, User
+
+HANGS = {"text": "word " * 5000, "deltas": 5000, "delay_ms": 20}
+
+
+def write(path: str, content: str) -> dict:
+    return {"tool_calls": [{"name": "write", "arguments": {"path": path, "content": content}}]}
+
+
+@pytest.fixture
+def written(home, workspace, monkeypatch):
+    """A chat that wrote two files in two turns, the second of them over the first's."""
+    monkeypatch.setenv("CASS_PROVIDER", "scripted")
+    first = (write("one", "first"), {"text": "One is there."})
+    second = (write("one", "second"), write("two", "2"), {"text": "Both are there."})
+    script(home, *first, *second, write("three", "3"), HANGS)
+    assert run("cass", "-p", "write one", "--workspace-edit").returncode == 0
+    (chat_id,) = catalogue.ids(home)
+    assert run("cass", "-p", "and two", "--workspace-edit", "--resume", chat_id).returncode == 0
+    return home.files(chat_id)
+
+
+def kinds(files) -> list[tuple[int, str]]:
+    said = json.loads(run("cass", "branch", files.chat_id, "--list", "--json").stdout)
+    return [(point["number"], point["kind"]) for point in said]
+
+
+TURN = ["user", "assistant", "call", "result"]
+
+
+def test_the_list_gives_the_numbers_that_the_command_takes_and_the_branches_that_there_are(written):
+    wanted = [*TURN, "assistant", *TURN, "assistant", "call", "result", "assistant"]
+    assert kinds(written) == list(enumerate(wanted, 1))
+    made = run("cass", "branch", written.chat_id, "5").stdout.strip()
+    listed = run("cass", "branch", written.chat_id, "--list").stdout
+    assert "   6  " in listed
+    assert "user       and two" in listed
+    place = listed.index("One is there.")
+    assert place < listed.index(made) < listed.index("and two")
+    said = run("cass", "branch", made, "--list")
+    assert f"branched from {written.chat_id}" in said.stderr
+    assert kinds(written.home.files(made)) == list(enumerate(wanted[:5], 1))
+
+
+def test_a_branch_prints_its_id_and_leaves_parent_and_files_as_they_are(written, workspace):
+    before = written.chat.read_bytes()
+    done = run("cass", "branch", written.chat_id[-4:], "6", "--json")
+    said = json.loads(done.stdout)
+    assert (said["checkpoint"]["kind"], said["files"]) == ("user", [])
+    made = written.home.files(said["chat_id"])
+    assert made.draft.read_text() == "and two"
+    assert facts(made, Meta)[0].parent_chat_id == written.chat_id
+    assert (written.chat.read_bytes(), (workspace / "one").read_text()) == (before, "second")
+    assert catalogue.summaries(written.home)[0].chat_id in (made.chat_id, written.chat_id)
+
+
+def test_files_go_back_with_a_branch_and_on_again_to_its_parent(written, workspace):
+    done = run("cass", "branch", written.chat_id, "6", "--restore", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "one  take it back to 5 bytes" in done.stderr
+    assert ((workspace / "one").read_text(), (workspace / "two").exists()) == ("first", False)
+    back = run("cass", "branch", written.chat_id, "--files-only", "--yes")
+    assert (back.returncode, back.stdout) == (0, "")
+    assert ((workspace / "one").read_text(), (workspace / "two").read_text()) == ("second", "2")
+    assert len(catalogue.ids(written.home)) == 2
+
+
+def test_what_others_changed_is_said_and_the_rest_is_done(written, workspace):
+    (workspace / "one").write_text("by hand")
+    done = run("cass", "branch", written.chat_id, "5", "--restore", "--yes", "--json")
+    assert done.returncode == 0
+    found = {os.path.basename(file["path"]): file["conflict"] for file in json.loads(done.stdout)["files"]}
+    assert found == {"one": "changed by others since", "two": None}
+    assert ((workspace / "one").read_text(), (workspace / "two").exists()) == ("by hand", False)
+
+
+def test_a_dry_run_and_a_run_that_cannot_ask_do_nothing(written, workspace):
+    plan = run("cass", "branch", written.chat_id, "5", "--restore", "--dry-run")
+    assert (plan.returncode, plan.stdout) == (0, "")
+    assert "two  remove it" in plan.stderr
+    refused = run("cass", "branch", written.chat_id, "5", "--restore")
+    assert (refused.returncode, refused.stdout) == (4, "")
+    assert "add --yes" in refused.stderr
+    assert ((workspace / "one").read_text(), len(catalogue.ids(written.home))) == ("second", 1)
+
+
+@pytest.mark.parametrize(
+    ("typed", "status", "left"), [("y\r", 0, "first"), ("n\r", 130, "second"), ("\r", 130, "second")]
+)
+def test_on_a_terminal_the_plan_stands_above_the_question(written, workspace, typed, status, left):
+    terminal = Pty(argv("cass", "branch", written.chat_id, "5", "--restore"))
+    try:
+        terminal.until("restore 2 files? [y/N]")
+        assert terminal.said.index(b"two  remove it") < terminal.said.index(b"[y/N]")
+        terminal.type(typed)
+        assert terminal.end() == status
+    finally:
+        terminal.close()
+    assert (workspace / "one").read_text() == left
+    assert len(catalogue.ids(written.home)) == (2 if status == 0 else 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(("99",), "there are 13: cass branch CHAT --list"), (("call_",), "no checkpoint"), (("",), "no checkpoint")],
+)
+def test_a_checkpoint_that_is_none_is_named(written, arguments, said):
+    done = run("cass", "branch", written.chat_id, *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_chat_in_the_middle_of_a_turn_can_be_branched_but_its_files_are_not_taken_from_under_it(written):
+    run("cass-send", written.chat_id, "on with it")
+    wait_for(lambda: facts(written, Assistant)[-1].tool_calls and len(facts(written, User)) == 3)
+    wait_for(lambda: b'"word "' in written.live.read_bytes() or b"delta" in written.live.read_bytes())
+    made = run("cass", "branch", written.chat_id).stdout.strip()
+    (end,) = facts(written.home.files(made), TurnEnd)[-1:]
+    assert end.outcome == "cancelled"
+    refused = run("cass", "branch", written.chat_id, "5", "--restore", "--yes")
+    assert refused.returncode == 1
+    assert f"a turn runs in {written.chat_id}" in refused.stderr
+    from_other = run("cass", "branch", made, "5", "--restore", "--yes")
+    assert f"a turn runs in {written.chat_id}" in from_other.stderr
+    assert inbox.is_empty(written)
+    run("cass", "cancel", written.chat_id)
+
+
+@pytest.mark.parametrize("number", [1, 3, 4, 9])
+def test_the_strictest_server_takes_what_a_branch_asks(written, number, monkeypatch):
+    made = run("cass", "branch", written.chat_id, str(number)).stdout.strip()
+    with scripted.Server([scripted.says("and so on")]) as server:
+        monkeypatch.delenv("CASS_PROVIDER")
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        done = run("cass", "-p", "go on", "--resume", made, "--base-url", server.base_url, "--model", "m")
+        assert (done.stdout, done.returncode) == ("and so on\n", 0), done.stderr
+    assert server.problems == []
+
+
+def test_home_is_needed_for_nothing_but_the_chat(tmp_path):
+    done = run("cass", "branch", "nothing", "1")
+    assert done.returncode == 69
+    assert not Home(tmp_path / "home").root.exists()
