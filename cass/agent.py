@@ -35,6 +35,8 @@ from cass.records import (
     Usage,
     User,
 )
+from cass.rules import RUNS
+from cass.tools import sandbox
 from cass.tools.paths import Place
 
 RETRIES = 4
@@ -327,6 +329,7 @@ async def _call(desk: Desk, state: _State, call: ToolCall, number: int) -> Async
         desk.place,
         call_id=re.sub(r"\W", "-", call.id)[:64] or "call",
         decided={},
+        sandboxed=sandbox.holds(_mode(desk, state), desk.sandbox),
         keep=desk.keeping((state.last.id, number)),
     )
     try:
@@ -337,7 +340,7 @@ async def _call(desk: Desk, state: _State, call: ToolCall, number: int) -> Async
             action = tool.action(call.arguments, place)
             decision = access.decide(_mode(desk, state), desk.rules, action)
             if isinstance(decision, Ask):
-                request = _question(call, decision, action, state.of)
+                request = _question(call, decision, action, place, state.of)
                 async for record in _asked(desk, state, request):
                     yield record
                     if isinstance(record, Approval):
@@ -364,14 +367,15 @@ def _bug(call: ToolCall, error: Exception) -> ToolResult:
     return _result(call, f"Error: {call.name} has a bug: {type(error).__name__}: {str(error)[:200]}")
 
 
-def _question(call: ToolCall, ask: Ask, action: access.Action, of: str) -> ApprovalRequest:
+def _question(call: ToolCall, ask: Ask, action: access.Action, place: Place, of: str) -> ApprovalRequest:
+    is_held = place.sandboxed and action.command is not None
     return ApprovalRequest(
         request_id=jsonl.new_id(),
         tool_call_id=call.id,
         name=call.name,
         arguments=call.arguments,
-        reason=ask.reason,
-        sandboxed=False,
+        reason=f"{ask.reason}; {sandbox.words(place.net)}" if is_held else ask.reason,
+        sandboxed=is_held,
         rule=access.rule_for(action),
         of=of,
         created_at=jsonl.now(),
@@ -427,12 +431,19 @@ async def _run(
             else:
                 desk.place.seen.update(piece.seen)
                 content, diff = shown.whole(piece.content), shown.whole(piece.diff or "") or None
-                yield _result(call, content, ok=piece.ok, seen=piece.seen, diff=diff)
+                held = place.sandboxed if call.name in RUNS else None
+                yield _result(call, content, ok=piece.ok, seen=piece.seen, diff=diff, sandboxed=held)
     state.output.clear()
 
 
 def _result(
-    call: ToolCall, content: str, *, ok: bool = False, seen: dict[str, str] | None = None, diff: str | None = None
+    call: ToolCall,
+    content: str,
+    *,
+    ok: bool = False,
+    seen: dict[str, str] | None = None,
+    diff: str | None = None,
+    sandboxed: bool | None = None,
 ) -> ToolResult:
     if len(content) > RESULT_LIMIT:
         content = f"{content[:RESULT_LIMIT]}\n… {len(content) - RESULT_LIMIT:,} more characters were not kept"
@@ -443,6 +454,7 @@ def _result(
         ok=ok,
         seen=seen or None,
         diff=diff,
+        sandboxed=sandboxed,
         created_at=jsonl.now(),
     )
 

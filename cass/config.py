@@ -65,6 +65,10 @@ class Settings:
     layout: str | None = None
     shell_env: tuple[str, ...] = ()
     """Which variables tools are given besides, as of `cass.environment`."""
+    sandbox: bool | None = None
+    """Whether commands run in the sandbox; None: in workspace-edit mode, where it works."""
+    net: bool = False
+    """Whether they have the network there."""
     notices: tuple[str, ...] = ()
 
 
@@ -88,6 +92,8 @@ def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: boo
         show_reasoning=config.get("show_reasoning", False),
         ui_tool_result_limit=config.get("ui_tool_result_limit", SHOWN_TOOL_OUTPUT),
         layout=_layout(options.layout or environ.get("CASS_LAYOUT")) or config.get("layout"),
+        sandbox=_first(options.sandbox, config.get("sandbox")),
+        net=_first(options.net, config.get("net")) or False,
         shell_env=tuple(config.get("shell_env", ())),
         notices=(*files.notices, *_vain(files), *_remarks(files, connection)),
     )
@@ -132,6 +138,10 @@ def _mode(options: Options, environ: Mapping[str, str], config: Mapping[str, Any
         where = "the access mode" if options.mode else "CASS_MODE"
         raise ConfigError(f"{where} is {given!r}: expected one of {', '.join(Mode)}")
     return Mode(given or config.get("default_access_mode", Mode.READ_ONLY))
+
+
+def _first(*said: bool | None) -> bool | None:
+    return next((one for one in said if one is not None), None)
 
 
 def _layout(given: str | None) -> str | None:

@@ -39,6 +39,8 @@ class Options:
     max_tool_output: int | None = None
     effort: str | None = None
     layout: str | None = None
+    sandbox: bool | None = None
+    net: bool | None = None
     config: Path | None = None
     """In place of ``config.json``."""
 

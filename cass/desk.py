@@ -53,6 +53,8 @@ class Desk:
     """Id of the user message that is being answered."""
     keeping: Callable[[Call], Keep] = lambda _: keep_nothing
     """Who keeps what a call is about to change."""
+    sandbox: bool | None = None
+    """Whether commands are sandboxed; None: as the mode has it."""
     context_assumed: bool = False
     """Whether `context_limit` is a guess."""
     bill: Bill = field(default_factory=Bill)

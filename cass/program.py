@@ -114,6 +114,8 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--workspace-edit", "mode", flag_value="workspace-edit", help="Change files; ask before commands."),
     click.option("--full-access", "mode", flag_value="full-access", help="Every tool, everywhere, unasked."),
     click.option("--yolo", "mode", flag_value="full-access", help="The same."),
+    click.option("--sandbox/--no-sandbox", default=None, help="Hold commands in; default: in workspace-edit mode."),
+    click.option("--net/--no-net", default=None, help="Give commands in the sandbox the network."),
     click.option("--effort", metavar="LEVEL", help="How much the model reasons."),
     click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Output limit of one answer."),
     click.option("--max-turns", type=click.IntRange(1), metavar="N", help="Stop a turn after N requests."),
@@ -125,7 +127,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--cwd", callback=_as_path, metavar="DIR", help="The workspace; default: this directory."),
 ]
 _NAMES = (
-    *("provider", "model", "base_url", "api_key_env", "mode", "effort"),
+    *("provider", "model", "base_url", "api_key_env", "mode", "sandbox", "net", "effort"),
     *("max_tokens", "max_turns", "max_cost", "max_tool_output", "config", "layout"),
 )
 
@@ -148,7 +150,10 @@ def flags(given: dict[str, Any]) -> list[str]:
     """The same, for a worker."""
     found = []
     for name in (*_NAMES, "cwd"):
-        if (value := given.get(name)) is not None and name not in ("mode", "layout"):
+        value = given.get(name)
+        if isinstance(value, bool):
+            found.append(f"--{name}" if value else f"--no-{name}")
+        elif value is not None and name not in ("mode", "layout"):
             found += [f"--{name.replace('_', '-')}", str(value)]
     if mode := given.get("mode"):
         found.append({"read-only": "--readonly"}.get(mode, f"--{mode}"))

@@ -67,14 +67,23 @@ def system(global_text: str, project_text: str) -> str:
 
 
 def facts(
-    *, mode: str, tools: Sequence[str], workspace: str, bounded: bool, model: str, system: str, date: str
+    *,
+    mode: str,
+    tools: Sequence[str],
+    workspace: str,
+    bounded: bool,
+    model: str,
+    system: str,
+    date: str,
+    shell: str | None = None,
 ) -> dict[str, str]:
-    """What a note tells, by name. `system` is the operating system, `date` as ``2026-06-20``."""
+    """What a note tells, by name. `system` is the operating system, `date` as ``2026-06-20``; `shell`: its bounds."""
     return {
         "access mode": str(mode),
         "allowed tools": ", ".join(tools),
         "workspace": workspace,
         "bounds": "restricted to the workspace" if bounded else "not restricted to the workspace",
+        **({"shell": shell} if shell else {}),
         "model": model,
         "operating system": system,
         "date": date,

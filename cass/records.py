@@ -167,6 +167,8 @@ class ToolResult(_Value):
     """Files whose content the model now knows: absolute path to SHA-256 of the bytes."""
     diff: str | None = None
     """What the call changed in a text file, in the unified format, 64 KiB at most; for people, not for the model."""
+    sandboxed: bool | None = None
+    """Whether a command ran in the sandbox; None: nothing was run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -42,7 +42,7 @@ from cass.bill import Bill
 from cass.config import Options, Settings
 from cass.desk import Answer, Desk
 from cass.environment import for_tools
-from cass.errors import CassError, Interrupted, UsageError
+from cass.errors import CassError, ConfigError, Interrupted, UsageError
 from cass.home import Files, Home
 from cass.records import (
     ApprovalRequest,
@@ -57,8 +57,9 @@ from cass.records import (
     TurnEnd,
     User,
 )
-from cass.rules import denied_paths
+from cass.rules import RUNS, denied_paths
 from cass.snapshots import Journal
+from cass.tools import sandbox
 from cass.tools.paths import Place
 
 _LIVE = (Delta, ToolStarted, ToolOutput, ApprovalRequest, Status, Notice)
@@ -79,6 +80,8 @@ class Session:
         found = chat.read(files)
         self.settings: Settings = settings or opening.settings_of(found, files.home, options)
         config.require_key(self.settings)
+        if self.settings.sandbox and (why := sandbox.problem()):
+            raise ConfigError(f'--sandbox, or "sandbox" in the configuration, cannot be had: {why}')
         self._widest = widest
         if self.settings.mode.width > widest.width:
             self.settings = replace(self.settings, mode=widest)
@@ -174,6 +177,7 @@ class Session:
             model=desk.model,
             system=" ".join(os.uname()[i] for i in (0, 2, 4)),
             date=time.strftime("%Y-%m-%d"),
+            shell=self._shell(),
         )
         return User(
             id=id or jsonl.new_id(),
@@ -187,6 +191,13 @@ class Session:
             origin=origin,
             created_at=jsonl.now(),
         )
+
+    def _shell(self) -> str | None:
+        """How commands are held in, for the model; None where there are none."""
+        if not RUNS & access.tools(self.desk.mode):
+            return None
+        held = sandbox.holds(self.desk.mode, self.desk.sandbox)
+        return sandbox.words(self.desk.place.net) if held else "not sandboxed"
 
     # ---- what the person decides
 
@@ -294,6 +305,7 @@ class Session:
                 chat_id=self.files.chat_id,
                 seen=_seen(self.chat.records),
                 environ=self._environ(),
+                net=settings.net,
                 denied=denied_paths(settings.rules),
             ),
             model=settings.model,
@@ -312,6 +324,7 @@ class Session:
             is_steered=lambda: self.is_steered(),
             steering=lambda: self.steering(),
             key=connection.api_key,
+            sandbox=settings.sandbox,
             keeping=Journal(self.files, chat.family(self.chat.records, self.files)).of_call,
         )
 

@@ -82,6 +82,8 @@ _CONFIG: dict[str, Check] = {
     "editing": _one_of("emacs", "vi"),
     "notify": _one_of("off", "bell", "all"),
     "confirm_destructive_operations": _FLAG,
+    "sandbox": _FLAG,
+    "net": _FLAG,
     "max_tokens": _COUNT,
     "max_turns": _COUNT,
     "max_cost": _AMOUNT,

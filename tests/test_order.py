@@ -16,7 +16,8 @@ ORDER = """
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort
     providers.plain providers.answer providers.openai_compatible providers.openai_responses providers.anthropic
     providers.gemini providers.demo providers.http providers.ring providers.roster providers
-    tools.paths tools.arguments tools.deadman tools.child tools.diff tools.strides tools.nearest tools.tool tools.aside
+    tools.paths tools.arguments tools.deadman tools.hidden tools.sandbox tools.cell tools.child
+    tools.diff tools.strides tools.nearest tools.tool tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     desk summary agent opening branch restore session
     standing status intake door worker send exchange listing stats

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 
 from cass.errors import ToolError
+from cass.tools.cell import Cell, wrapped
 from cass.tools.deadman import Switch
 from cass.tools.paths import Place
 
@@ -24,28 +25,32 @@ PIPE_BYTES = 65_536
 class Child:
     """A running process, the leader of its session and group, which ends no later than this one."""
 
-    def __init__(self, process: asyncio.subprocess.Process, pipe: int, switch: Switch) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, pipe: int, switch: Switch, cell: Cell | None = None
+    ) -> None:
         self.timed_out = False
         self.left_running = False
         """Whether processes that it began were there when it had ended."""
         self._process = process
         self._pipe = pipe
         self._switch = switch
+        self._cell = cell
         switch.arm(process.pid)
         self._wake = asyncio.Event()
         self._exit = asyncio.ensure_future(process.wait())
         self._exit.add_done_callback(lambda _: self._wake.set())
 
     @classmethod
-    async def start(cls, command: Sequence[str], place: Place) -> "Child":
-        """Run `command` in the workspace. Raises ToolError."""
+    async def start(cls, command: Sequence[str], place: Place, cell: Cell | None = None) -> "Child":
+        """Run `command` in the workspace, in `cell` if there is one. Raises ToolError."""
         pipe, theirs = os.pipe()
         os.set_blocking(pipe, False)
         switch = None
         try:
             switch = await Switch.start()
             process = await asyncio.create_subprocess_exec(
-                *command,
+                *wrapped(cell, command),
+                pass_fds=cell.descriptors if cell else (),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=theirs,
                 stderr=theirs,
@@ -55,6 +60,8 @@ class Child:
             )
         except BaseException as e:
             os.close(pipe)
+            if cell:
+                cell.close()
             if switch:
                 switch.release()
                 await asyncio.wait([switch.exit])
@@ -63,12 +70,15 @@ class Child:
             raise
         finally:
             os.close(theirs)
-        return cls(process, pipe, switch)
+            if cell:
+                cell.release()
+        return cls(process, pipe, switch, cell)
 
     @property
     def status(self) -> int:
         """The exit status; negative for a signal."""
-        return self._process.returncode or 0
+        status = self._process.returncode or 0
+        return self._cell.status(status) if self._cell else status
 
     async def output(self, limit_s: float) -> AsyncGenerator[bytes, None]:
         """Yield what it writes until it ends; at the limit, end its whole group. Close it before `close`."""
@@ -113,6 +123,9 @@ class Child:
             if not (piece := self._read()):
                 break
             yield piece
+        if self._cell:
+            self.left_running = not self.timed_out and "left" in self._cell.lines
+            return
         self.left_running = not self.timed_out and (piece is None or (self._signal(0) and _is_alive(self._process.pid)))
 
     async def close(self) -> None:
@@ -127,17 +140,28 @@ class Child:
             if cut_short:
                 self._signal(signal.SIGKILL)
             self._switch.release()
+            if self._cell:
+                self._cell.close()
         await asyncio.wait([self._exit, self._switch.exit], timeout=GRACE_S)
+        if self._cell:
+            await self._cell.gone(GRACE_S)
 
     def _signal(self, number: int) -> bool:
         """Send a signal to the group; whether there was anyone."""
-        try:
-            os.killpg(self._process.pid, number)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True  # macOS says so of a group of zombies, Linux of one that changed its user
-        return True
+        inner = self._cell.inner if self._cell else None
+        if inner and number != signal.SIGKILL:
+            return _send(inner, number)  # bubblewrap would end at once, and the command with it
+        return _send(self._process.pid, number)
+
+
+def _send(group: int, number: int) -> bool:
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True  # macOS says so of a group of zombies, Linux of one that changed its user
+    return True
 
 
 def _is_alive(group: int) -> bool:

@@ -67,6 +67,10 @@ class Place:
     """For children; without API keys."""
     decided: dict[tuple[str, bool], Reach] = field(default_factory=dict)
     """What `reach` answered in this call."""
+    sandboxed: bool = False
+    """Whether a command of this call runs in the sandbox."""
+    net: bool = False
+    """Whether it has the network there."""
     denied: tuple[str, ...] = ()
     """Patterns as of `fnmatch`, of absolute resolved paths: grep leaves out what matches one, and all below it."""
     keep: Keep = keep_nothing
@@ -102,9 +106,14 @@ def _reach(text: str, place: Place, write: bool) -> Reach:
         path=path,
         write=write,
         inside=_is_below(path, str(place.root)),
-        guarded=_GUARDED.search(path) is not None,
+        guarded=is_guarded(path),
         private=(own and not readable) or _PROCESS.match(path) is not None,
     )
+
+
+def is_guarded(path: str) -> bool:
+    """Whether an absolute path, or one below the workspace with a slash before it, is one of `GUARDED` or in one."""
+    return _GUARDED.search(path) is not None
 
 
 def _check_length(path: str, text: str) -> None:

@@ -8,8 +8,10 @@ from contextlib import aclosing
 from pathlib import Path
 
 from cass.access import Action
+from cass.errors import ToolError
 from cass.home import create_private, make_private
 from cass.tools.arguments import Given
+from cass.tools.cell import Cell
 from cass.tools.child import Child
 from cass.tools.paths import Place
 from cass.tools.tool import Arguments, Outcome, Tool
@@ -39,7 +41,8 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
     command, limit_s = _parse(arguments)
     output = Output(place.out / place.call_id)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    child = await Child.start(("bash", "-c", command), place)
+    cell = await Cell.make(place) if place.sandboxed else None
+    child = await Child.start(("bash", "-c", command), place, cell)
     try:
         async with aclosing(child.output(limit_s)) as pieces:
             async for piece in pieces:
@@ -50,9 +53,12 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
         output.close()
         await child.close()
     problem = f"timed out after {limit_s:g} s" if child.timed_out else _problem(child.status)
-    text = output.text() + _remark(child)
+    if cell and not cell.has_begun and not child.timed_out:
+        raise ToolError(f"the sandbox could not be made, and the command was not run: {output.text()}")
+    text = output.text() + _remark(child, cell)
     if problem:
-        yield Outcome(f"Error: {problem}\n{text}".rstrip("\n"), ok=False)
+        held = f"\n[{cell.words}]" if cell else ""
+        yield Outcome(f"Error: {problem}\n{text}".rstrip("\n") + held, ok=False)
     else:
         yield Outcome(text or "(no output)")
 
@@ -64,9 +70,11 @@ def _problem(status: int) -> str | None:
     return f"exit status {status}" if status else None
 
 
-def _remark(child: Child) -> str:
+def _remark(child: Child, cell: Cell | None) -> str:
     if not child.left_running:
         return ""
+    if cell:
+        return "\n[processes of this command still ran; in the sandbox they end with it]"
     return "\n[processes of this command still run in the background; what they print now is not read]"
 
 

@@ -117,7 +117,8 @@ def _ending(block: Call, result: ToolResult, content: str) -> tuple[str, str]:
         return "", content
     began, ended = epoch(block.started_at), epoch(result.created_at)
     took = f" · {duration(round(ended - began, 1))}" if began and ended and ended >= began else ""
-    return f" · {said}{took}", output
+    held = " · sandboxed" if result.sandboxed else ""
+    return f" · {said}{took}{held}", output
 
 
 def _short(body: Sequence[Text], look: Look) -> tuple[list[Text], str]:

@@ -193,7 +193,7 @@ def test_a_tool_cannot_get_a_wider_mode_by_starting_a_worker_itself(files: Files
     inner = " ".join(f"'{word}'" for word in argv("cass", "-p", "list .", "--yolo", "-P", "demo"))
     command = f'env -u CASS_CHAT -u CASS_TOOL {inner}; grep -h \'"role":"user"\' "$CASS_HOME"/conversations/*.jsonl'
     with scripted.Server([shell(command), scripted.says("done")]) as server:
-        send.send(files, "go", ask=True, flags=flags(server, "--workspace-edit"))
+        send.send(files, "go", ask=True, flags=[*flags(server, "--workspace-edit"), "--no-sandbox"])
         assert run("cass", "approve", files.chat_id, pending(files).request_id).returncode == 0
         status.settle(files, 30)
     (result,) = facts(files, ToolResult)

@@ -414,6 +414,7 @@ def pending(files, scripted, monkeypatch):
     """A request that waits in `files`."""
     scripted(ASKING, {"text": "done"})
     monkeypatch.setenv("CASS_MODE", "workspace-edit")
+    files.home.config.write_text('{"sandbox": false}')
     assert run("cass-send", files.chat_id, "hello", "--ask").returncode == 0
     (request,) = wait_for(lambda: status_of(files)["pending"])
     return request["request_id"]

@@ -17,7 +17,7 @@ from cass.home import Files, Home
 from cass.records import Approval, ToolResult, TurnEnd, User
 
 ASKS = {"tool_calls": [{"name": "shell", "arguments": {"command": "echo ran >> ran.txt"}}]}
-FLAGS = ("-P", "scripted", "--workspace-edit")
+FLAGS = ("-P", "scripted", "--workspace-edit", "--no-sandbox")
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 SHOWN = {
     "inline": ["❯ why are my word counts wrong?", "1. two spaces in a row", "● read words.py 6-7", "Shift-Tab mode"],
     "diff": ["● edit words.py (2 edits)", '7 -    return len(text.split(" "))', "7 +    return len(text.split())"],
-    "approval": ["shell asks", "not sandboxed", "y approve"],
+    "approval": ["shell asks", "sandboxed: writes only to the workspace", "y approve"],
     "panes": ["● edit words.py (2 edits)", "exit status 0", "Shift-Tab mode"],
 }
 
