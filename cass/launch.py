@@ -9,6 +9,7 @@ import os
 import re
 import select
 import signal
+import subprocess
 import sys
 import termios
 import traceback
@@ -16,15 +17,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cass import catalogue, config, jsonl, listing, opening, standing
+from cass import catalogue, color, config, jsonl, listing, opening, standing
 from cass.composer import panes
 from cass.composer.attention import forget_state
 from cass.config import Options
 from cass.errors import UsageError
-from cass.home import Home
+from cass.home import Files, Home
+from cass.records import Assistant, User
+from cass.tail import Tail
 
 GRACE_S = 3
 """A composer that was told to end has so long before it is killed."""
+
+ROWS_BELOW_TURN = 4
+"""Of the screen that a person comes back to: how to resume, and the prompt of their shell."""
 
 _RESTORE = "\x1b[?2004l\x1b[?1004l\x1b[?25h\x1b[?7h\x1b[>4m\x1b[0m"
 """Bracketed paste and focus reports off, cursor shown, lines wrapped, keys unmodified, plain text."""
@@ -60,8 +66,39 @@ def run(
         print(flush=True)
         _go_on(_without_cwd(worker_flags), options, switch_to)
     with contextlib.suppress(OSError):  # the terminal may be gone
+        if layout == "panes":
+            print("\n".join(_last_turn(files)))
         print(f"Resume this chat with: cass --resume {files.chat_id}", flush=True)
     return status
+
+
+def _last_turn(files: Files) -> list[str]:
+    """The end of what stood in the viewer's pane, which is gone: the last turn, a screenful at most."""
+    tail = Tail.last(files.chat)
+    said = [record for record in tail.read() if isinstance(record, User | Assistant)]
+    tail.close()
+    count = next((n for n, record in enumerate(reversed(said), 1) if isinstance(record, User)), 0)
+    if not count:
+        return []
+    size = os.get_terminal_size(1)
+    _, has_colors = color.wanted(os.environ, is_terminal=True)
+    look = ["--width", str(size.columns), "--color", "always" if has_colors else "never"]
+    viewer = [
+        sys.executable,
+        "-I",
+        "-m",
+        "cass.cli",
+        "cass-view",
+        files.chat_id,
+        "--no-follow",
+        "-n",
+        str(count),
+        *look,
+    ]
+    done = subprocess.run(viewer, capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    lines = done.stdout.decode("utf-8", "replace").split("\n")
+    first = next((n for n, line in enumerate(lines) if "❯" in line), 0)  # behind what the chat is about
+    return lines[first:][-max(size.lines - ROWS_BELOW_TURN, 1) :]
 
 
 def resume(

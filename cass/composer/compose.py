@@ -36,7 +36,7 @@ from cass.composer.question import Fragments
 from cass.composer.recall import Recall
 from cass.composer.seat import Seat
 from cass.composer.slash import Slash
-from cass.composer.transcript import Inline, Paned, Transcript
+from cass.composer.transcript import ALL_ROWS, Inline, Paned, Transcript
 from cass.composer.words import READ_S, Words
 from cass.errors import CassError
 from cass.home import Files
@@ -49,6 +49,7 @@ LOOK_BUSY_S = 0.03
 LOOK_IDLE_S = 0.2
 """How often the chat is looked at: a look is a handful of stats, some 50 µs."""
 TAKEN_WITHIN_S = 0.4
+ROWS_BELOW_ANSWER = 5
 LAYOUTS = ("inline", "panes", "none")
 
 
@@ -90,6 +91,8 @@ class Composer:
         self._employer = Employer(self.seat, self, self.put_back)
         self._branch = ""
         self._effort = ""
+        self._picks = False
+        """Whether the person chooses from a list."""
         self._jobs: set[asyncio.Task[None]] = set()
         self._drawn: tuple[object, ...] = ()
         self._keyboard = Keyboard(self)
@@ -159,11 +162,17 @@ class Composer:
             self._hear(record)
         self._employer.look(was_running)
         self.transcript.resize()
+        self._fit()
         if self.asking.update():
             self.attention.call("an approval waits for you")
             self.do(self.asking.propose())
         self._show_state()
         self._draw_if_changed()
+
+    def _fit(self) -> None:
+        is_asked = self.asking.question is not None
+        rows = ALL_ROWS if self.asking.is_long() or self._picks else self.console.wanted_rows()
+        self.transcript.fit(rows, may_shrink=not is_asked)
 
     def _show_state(self) -> None:
         if command := self.attention.show(self.state):
@@ -289,6 +298,10 @@ class Composer:
 
     def say(self, command: str, text: str) -> None:
         """Print the answer to a command, under what was asked and apart from what stands above."""
+        lines = text.splitlines()
+        if self.transcript.is_above and len(lines) > self.console.size.rows - ROWS_BELOW_ANSWER:
+            self.pick(command, lines, lambda _: None)  # most of it would be out of sight
+            return
         self.console.print(f"\n❯ {safe_line(command)}\n{text}")
 
     def hint(self, text: str, seconds: float = READ_S) -> None:
@@ -322,10 +335,14 @@ class Composer:
 
     def pick(self, title: str, choices: Sequence[str], then: Callable[[int], None], at: int = 0) -> None:
         async def choose() -> None:
-            async with self.console.handed_over():
-                index = await picker.pick(
-                    title, choices, input=self.console.app.input, output=self.console.output, at=at
-                )
+            self._picks = True
+            try:
+                async with self.console.handed_over():
+                    index = await picker.pick(
+                        title, choices, input=self.console.app.input, output=self.console.output, at=at
+                    )
+            finally:
+                self._picks = False
             if index is not None:
                 self._try(lambda: then(index))
 

@@ -34,6 +34,7 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
+from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
 from cass.composer import completion, terminal
@@ -69,6 +70,10 @@ STYLE = Style.from_dict(
 )
 
 
+ROWS_BELOW_DRAFT = 2
+ROWS_AROUND_DRAFT = 3
+LINES_COUNTED = 100
+"""Of a draft, to see how high it is: no screen shows more."""
 ROWS_BELOW_LIVE = 8
 """Of what grows: a menu, status, help; one that stays above it."""
 
@@ -121,7 +126,7 @@ class Console:
         )
         prefix = _prefix(lambda: "❯ ", lambda: "class:ask")
         self._reason_window = Window(BufferControl(self.reason), height=1, get_line_prefix=prefix)
-        self.app: Application[int] = Application(
+        self.app: Application[int] = _Application(
             Layout(self._rows(), focused_element=self._draft_control),
             style=STYLE,
             input=input or Vt100Input(sys.stdin),
@@ -221,7 +226,7 @@ class Console:
         prompt = _prefix(lambda: "❮ " if vi_navigation_mode() else "❯ ", lambda: f"class:{shown.mode() or 'dim'} bold")
         draft = Window(
             self._draft_control,
-            height=lambda: Dimension(min=1, max=max(self.size.rows - 5, 1)),
+            height=lambda: Dimension(min=1, max=max(self.size.rows - ROWS_AROUND_DRAFT, 1)),
             wrap_lines=True,
             dont_extend_height=True,
             get_line_prefix=prompt,
@@ -245,15 +250,30 @@ class Console:
             ]
         )
 
+    def wanted_rows(self) -> int:
+        """Rows that would show all there is, but for the menu of what completes, which comes and goes."""
+        columns = max(self.columns - 2, 1)
+        draft = sum(max(-(-get_cwidth(line) // columns), 1) for line in self.draft.document.lines[:LINES_COUNTED])
+        shown = self._shown
+        above = sum(_height(lines, self.columns) for lines in (shown.waiting(), shown.question(), shown.noticed()))
+        return draft + above + self.in_reason + ROWS_BELOW_DRAFT
+
     @property
     def _has_room(self) -> bool:
-        return self.size.rows >= 8
+        return self.size.rows >= 6
 
     def _live(self) -> AnyFormattedText:
         """The end of what grows: the rest of it is printed when it is finished."""
-        below = sum(_height(lines) for lines in (self._shown.waiting(), self._shown.noticed()))
+        below = sum(_height(lines, self.columns) for lines in (self._shown.waiting(), self._shown.noticed()))
         rows = max(self.size.rows - ROWS_BELOW_LIVE - below - self.draft.document.line_count, 1)
         return ANSI(terminal.without_commands("\n".join(self._shown.live().rstrip("\n").split("\n")[-rows:])))
+
+
+class _Application(Application[int]):
+    def _on_resize(self) -> None:
+        """Draw anew; but what another program has on the terminal now is not ours to erase."""
+        if not self._running_in_terminal:
+            super()._on_resize()
 
 
 class _Completer(Completer):
@@ -266,8 +286,10 @@ class _Completer(Completer):
             yield Completion(found.text, -found.typed, display=found.shown or None, display_meta=found.help)
 
 
-def _height(lines: Fragments) -> int:
-    return "".join(text for _, text in lines).count("\n") + 1 if lines else 0
+def _height(lines: Fragments, columns: int) -> int:
+    """Rows that lines take where they are wrapped."""
+    text = "".join(text for _, text in lines)
+    return sum(max(-(-get_cwidth(line) // columns), 1) for line in text.split("\n")) if text else 0
 
 
 def _when(content: Callable[[], object], window: Window) -> ConditionalContainer:

@@ -1,7 +1,7 @@
 """The viewer in a tmux pane of its own, above the composer's.
 
 Nothing of the person's is touched: no binding, no option, no other pane. The pane ends with the composer, however that
-ends, because its command watches the composer's process.
+ends, because its command watches the composer's process. The composer's own pane is low, and grows with what it shows.
 """
 
 import os
@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from cass.errors import CassError
 
-COMPOSER_ROWS = 11
-"""What stays for the composer: an approval, a few lines of input, status and help."""
+COMPOSER_ROWS = 7
+"""What stays for the composer at first: some lines of input or of a menu, status and help."""
 SMALLEST_VIEWER = 5
 
 _WHILE = """p=$1; shift
@@ -35,8 +35,13 @@ def is_possible(environ: Mapping[str, str]) -> bool:
 class Pane:
     """The viewer's pane."""
 
-    def __init__(self, id: str) -> None:
+    def __init__(self, id: str, own: str) -> None:
         self.id = id
+        self._own = own
+        self._sizes: tuple[int, int, int] | None = None
+        """Rows of the viewer's pane, the composer's and the window, as we left them."""
+        self._is_theirs = False
+        """The person has given the panes a size of their own."""
 
     @classmethod
     def open(cls, command: Sequence[str], environ: Mapping[str, str]) -> "Pane":
@@ -47,7 +52,32 @@ class Pane:
         passed = [f"-e{name}={environ[name]}" for name in _PASSED if name in environ]
         guarded = shlex.join(["sh", "-c", _WHILE, "sh", str(os.getpid()), *command])
         split = ["split-window", "-d", "-b", "-v", "-l", str(size), "-t", own, "-P", "-F", "#{pane_id}", *passed]
-        return cls(_tmux(*split, guarded).strip())
+        return cls(_tmux(*split, guarded).strip(), own)
+
+    def fit(self, rows: int) -> None:
+        """Give the composer's pane so many rows, at most half of what both have; leave sizes that the person chose."""
+        try:
+            sizes = self._measure()
+            if self._is_theirs or sizes is None:
+                return
+            viewer, composer, window = sizes
+            # In another window all panes have other sizes, and nobody chose them.
+            if self._sizes is not None and sizes != self._sizes and window == self._sizes[2]:
+                self._is_theirs = True
+                return
+            wanted = max(min(rows, (viewer + composer) // 2), min(COMPOSER_ROWS, composer))
+            if wanted != composer:
+                _tmux("resize-pane", "-t", self.id, "-y", str(viewer + composer - wanted))
+            self._sizes = self._measure()
+        except CassError:
+            return  # the pane is gone, which is seen elsewhere
+
+    def _measure(self) -> tuple[int, int, int] | None:
+        """`_sizes` as they are now; None while one pane is zoomed to the whole window."""
+        asked = "#{pane_height} #{window_height} #{window_zoomed_flag}"
+        viewer, window, zoomed = map(int, _tmux("display-message", "-p", "-t", self.id, asked).split())
+        composer = int(_tmux("display-message", "-p", "-t", self._own, "#{pane_height}"))
+        return None if zoomed else (viewer, composer, window)
 
     def press(self, key: str) -> bool:
         """Send one key to the viewer, also out of copy mode; False where the pane is gone."""

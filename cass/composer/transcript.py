@@ -6,11 +6,12 @@ Inline   a child, whose frames the console prints    Paned   a pane of its own  
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Callable
 from typing import Protocol
 
 from cass.composer.frames import Viewer
-from cass.composer.panes import Pane
+from cass.composer.panes import COMPOSER_ROWS, Pane
 from cass.errors import CassError
 from cass.home import Files, create_private
 from cass.visible import safe_line
@@ -18,6 +19,9 @@ from cass.visible import safe_line
 PRINT_EVERY_S = 0.02
 """Each printing erases and redraws the input, about 1 ms: so often it costs little and the eye sees no step."""
 RESTARTS = 3
+SHRINK_AFTER_S = 1.0
+ALL_ROWS = 1_000
+"""As many as there can be."""
 
 
 class Screen(Protocol):
@@ -34,6 +38,8 @@ class Transcript:
 
     live = ""
     """The block that still grows, in ANSI, where it is ours to show."""
+    is_above = False
+    """Whether it has most of the room, and the composer's own terminal little."""
 
     async def show(self) -> None:
         """Show it until it is closed. Raises CassError when it cannot be shown."""
@@ -51,6 +57,9 @@ class Transcript:
 
     def resize(self) -> None:
         """The terminal may have another width now."""
+
+    def fit(self, rows: int, *, may_shrink: bool) -> None:
+        """The composer needs so many rows; where it shares them with the transcript it may get them."""
 
     async def close(self) -> None:
         """Leave nothing behind."""
@@ -107,6 +116,8 @@ class Inline(Transcript):
 
 
 class Paned(Transcript):
+    is_above = True
+
     def __init__(self, files: Files, say: Callable[[str], None]) -> None:
         self._known = files.home.root / ".panes"
         self._say = say
@@ -122,6 +133,10 @@ class Paned(Transcript):
             "off",
         ]
         self._pane: Pane | None = None
+        self._rows = COMPOSER_ROWS
+        self._fits_since: float | None = None
+        """When fewer rows became enough."""
+        self._fitting: asyncio.Future[None] | None = None
 
     async def show(self) -> None:
         self._pane = await asyncio.to_thread(Pane.open, self._command, os.environ)
@@ -137,7 +152,21 @@ class Paned(Transcript):
             self._pane.scroll(direction)
         return True
 
+    def fit(self, rows: int, *, may_shrink: bool) -> None:
+        """More rows at once, fewer only after a while: what comes and goes moves nothing."""
+        rows, now = max(rows, COMPOSER_ROWS), time.monotonic()
+        if rows >= self._rows or not may_shrink:
+            self._fits_since = None
+        elif self._fits_since is None:
+            self._fits_since = now
+        is_due = rows > self._rows or (self._fits_since is not None and now - self._fits_since > SHRINK_AFTER_S)
+        if self._pane and is_due and (self._fitting is None or self._fitting.done()):
+            self._rows, self._fits_since = rows, None
+            self._fitting = asyncio.get_running_loop().run_in_executor(None, self._pane.fit, rows)
+
     async def close(self) -> None:
+        if self._fitting is not None:
+            await self._fitting
         if self._pane:
             self._pane.close()
 

@@ -323,6 +323,43 @@ def test_the_pane_is_closed_on_every_way_out(panes, how):
     panes.until("still here")
 
 
+def rows(tmux: Tmux) -> list[int]:
+    return [int(row) for row in tmux.do("list-panes", "-F", "#{pane_height}").split()]
+
+
+def test_the_composers_pane_is_low_grows_with_what_it_shows_and_leaves_a_size_that_the_person_chose(panes):
+    panes.until(lambda: rows(panes) == [22, 7])
+    for _ in range(9):
+        panes.press("C-j")
+    panes.until(lambda: rows(panes) in ([17, 12], [16, 13]))  # with or without the notice of the first use
+    panes.press("C-c")
+    panes.until(lambda: rows(panes) == [22, 7])
+    panes.type("/help")
+    panes.press("Enter")
+    panes.until(lambda: rows(panes) == [15, 14])
+    panes.until("/help · ")
+    panes.press("Escape")
+    panes.until(lambda: rows(panes) == [22, 7])
+    panes.do("resize-pane", "-t", panes.pane, "-y", "10")
+    for _ in range(15):
+        panes.press("C-j")
+    panes.type("the end")
+    panes.until("the end")
+    assert rows(panes) == [19, 10]
+
+
+def test_leaving_panes_leaves_the_last_turn_on_the_screen(panes, home):
+    for count, text in enumerate(("hello there", "list ."), 1):
+        panes.type(text)
+        panes.press("Enter")
+        wait_for(lambda count=count: len(facts(only(home), TurnEnd)) == count)
+    panes.press("C-d")
+    screen = panes.until("Resume this chat with")
+    assert "❯ list ." in screen
+    assert "notes.txt" in screen
+    assert "hello there" not in screen
+
+
 def test_the_first_use_of_panes_says_how_to_stay_in_one(panes):
     panes.until("--layout inline")
 
