@@ -56,6 +56,7 @@ SUBCOMMANDS = (
     Command("status", "show what each chat does, and what waits for you", Runs.NO_WORKER, "[CHAT]"),
     Command("branch", "go on from an earlier point, in a new chat", Runs.NO_WORKER, "CHAT [CHECKPOINT]"),
     Command("wait", "wait until a chat has no more to do", Runs.NO_WORKER, "CHAT"),
+    Command("grep", "find what was said in any chat", Runs.NO_WORKER, "PATTERN"),
     Command("approve", "allow what a chat asks", Runs.AT_ONCE, "CHAT [REQUEST]"),
     Command("deny", "refuse what a chat asks", Runs.AT_ONCE, "CHAT [REQUEST]"),
     Command("cancel", "interrupt the running turn", Runs.AT_ONCE, "CHAT"),

@@ -102,6 +102,33 @@ def _wait(ctx: click.Context, chat: str, timeout: float | None) -> None:
     ctx.exit(status.EXITS[end.outcome] if end is not None else 0)
 
 
+@_subcommand("grep")
+@click.argument("pattern", metavar="PATTERN")
+@click.option("-E", "--regex", is_flag=True, help="PATTERN is a regular expression, as Python has them.")
+@click.option("-s", "--case-sensitive", is_flag=True, help="Capitals count.")
+@click.option("-l", "--list", "lists", is_flag=True, help="Only the ids of the chats, each once.")
+@click.option("--here", "only_here", is_flag=True, help="Only chats of this directory.")
+@_JSON
+@click.pass_context
+def _grep(ctx: click.Context, /, pattern: str, only_here: bool, lists: bool, as_json: bool, **how: bool) -> None:
+    from cass import color, jsonl, passages
+
+    wanted = passages.Wanted(pattern, is_regex=how["regex"], case_sensitive=how["case_sensitive"])
+    chats = catalogue.summaries(Home.find(), here() if only_here else None)
+    bold = ("\x1b[1m", "\x1b[0m") if color.wanted(os.environ, os.isatty(1))[1] else ("", "")
+    count, last = 0, ""
+    for found in passages.search(Home.find(), chats, wanted):
+        count += 1
+        if as_json:
+            click.echo(jsonl.dump(found._asdict()))
+        elif not lists:
+            click.echo(passages.line(found, listing.columns(), bold))
+        elif found.chat_id != last:
+            click.echo(found.chat_id)
+        last = found.chat_id
+    ctx.exit(0 if count else 1)
+
+
 @_subcommand("cancel")
 @CHAT
 def _cancel(chat: str) -> None:

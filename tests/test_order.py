@@ -20,7 +20,7 @@ ORDER = """
     tools.diff tools.strides tools.nearest tools.tool tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     desk summary agent opening branch restore session
-    standing status intake door worker send exchange listing stats
+    standing status intake door worker send exchange listing stats passages
     export.redaction export.document export.plain export.html export
     viewer.attention viewer.prose viewer.look viewer.changes viewer.calls viewer.render
     viewer.since viewer.reading viewer.page viewer.surface viewer.watch viewer.view viewer
