@@ -62,6 +62,7 @@ SUBCOMMANDS = (
     Command("cancel", "interrupt the running turn", Runs.AT_ONCE, "CHAT"),
     Command("stop", "end the worker of a chat", Runs.AT_ONCE, "CHAT"),
     Command("stats", "show what chats have used and cost", Runs.NO_WORKER, "[CHAT]"),
+    Command("check", "look whether everything is there and right", Runs.NO_WORKER),
     Command("trust", "look at what this project would configure, and trust it", Runs.NO_WORKER, "[DIR]"),
     Command("setup", "choose provider and model, try them, and write them down", Runs.NO_WORKER),
     Command("login", "keep the key of a provider, once it works", Runs.NO_WORKER, "PROVIDER"),

@@ -187,6 +187,20 @@ def _stats(chat: str | None, by: str | None, since: str | None, as_json: bool) -
     )
 
 
+@_subcommand("check")
+@click.option("--online", is_flag=True, help="Ask the provider's server for its models, too.")
+@click.option("--rules", "question", metavar="'TOOL: TEXT'", help="Explain what would be decided about that call here.")
+@_JSON
+@click.pass_context
+def _check(ctx: click.Context, online: bool, question: str | None, as_json: bool) -> None:
+    from cass import check
+
+    if question is not None:
+        check.explain(question, Home.find(), here(), as_json=as_json)
+    else:
+        ctx.exit(check.run(Home.find(), here(), online=online, as_json=as_json))
+
+
 @_subcommand("trust")
 @click.argument("directory", metavar="[DIR]", required=False)
 @click.option("--list", "lists", is_flag=True, help="The directories that you trust.")

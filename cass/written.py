@@ -149,6 +149,24 @@ class Written:
         return cls(settings, {entry["id"]: entry for entry in providers}, models(home, notices), tuple(notices), path)
 
 
+def review(home: Home) -> dict[Path, tuple[str | None, list[str]]]:
+    """For each of the three files the first thing that is wrong in it, if anything is, and all that is odd."""
+    reads: dict[Path, Callable[[list[str]], object]] = {
+        home.config: lambda notices: _checked(_object(home.config), _CONFIG, str(home.config), notices),
+        home.providers: lambda notices: _entries(home.providers, "providers", _PROVIDER, notices),
+        home.models: lambda notices: models(home, notices),
+    }
+    found: dict[Path, tuple[str | None, list[str]]] = {}
+    for path, read in reads.items():
+        notices: list[str] = []
+        try:
+            read(notices)
+            found[path] = (None, notices)
+        except ConfigError as e:
+            found[path] = (str(e), notices)
+    return found
+
+
 def models(home: Home, notices: list[str]) -> list[dict[str, Any]]:
     """The entries of ``models.json``; what is odd about them is added to `notices`. Raises ConfigError."""
     found = _entries(home.models, "models", _MODEL, notices)

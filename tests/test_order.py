@@ -30,7 +30,8 @@ ORDER = """
     composer.completion composer.models
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
     composer.errands composer.asking composer.keyboard composer.compose composer
-    setup launch program branching dialogue verdict review subcommands cli
+    setup launch program branching dialogue verdict review
+    check.finding check.disk check.machine check.provider check.verdicts check subcommands cli
 """.split()
 
 LATE = {"cli", "program", "subcommands", "providers", "tools"}

@@ -1,0 +1,101 @@
+"""What answers: provider, model and key as the configuration has them, and whether the endpoint can be reached."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+
+from cass import config, providers
+from cass.check.finding import Finding, error, ok, warning
+from cass.config import Connection, Options, Settings
+from cass.errors import CassError
+from cass.home import Home
+from cass.known import MODEL_LISTS, is_local
+from cass.rules import vain
+
+
+def settings(home: Home, environ: Mapping[str, str]) -> Settings | None:
+    """What a chat would go by; None where the configuration is wrong."""
+    try:
+        return config.load(home, Options(), environ)
+    except CassError:
+        return None
+
+
+def look(home: Home, environ: Mapping[str, str], *, online: bool) -> Iterator[Finding]:
+    try:
+        found = config.load(home, Options(), environ)
+    except CassError as e:
+        yield error("provider", str(e))
+        return
+    connection = found.connection
+    if connection.kind == "demo" and not connection.script:
+        text = "demo: offline, no language model answers"
+        yield warning("provider", text, "cass setup; or set FIREWORKS_API_KEY, or another provider's key")
+    else:
+        address = f" at {connection.base_url}" if connection.base_url else ""
+        yield ok("provider", f"{connection.provider} ({connection.kind}){address}")
+        yield _key(connection)
+    yield _model(found)
+    yield ok("mode", f"{found.mode}, {_rules(found)}")
+    yield from (warning("rules", text) for text in vain(found.rules))
+    if online and connection.kind != "demo":
+        yield _reach(connection, found.model)
+
+
+def _key(connection: Connection) -> Finding:
+    name = connection.api_key_env
+    if connection.api_key is not None:
+        return ok("key", f"found in {name}" if name else "stored in providers.json")
+    if connection.keyring:
+        return ok("key", "in the system's keyring")
+    if name is not None:
+        return error(
+            "key",
+            f"{name} is not set",
+            f"export {name}=…, the API key of {connection.provider}; or: cass login {connection.provider}",
+        )
+    return ok("key", "none is needed" if is_local(connection.base_url) else "none is configured")
+
+
+def _model(found: Settings) -> Finding:
+    text = f"{found.model}, {found.context_limit:,} tokens of context"
+    if found.context_assumed:
+        advice = 'say how long it is in models.json: {"models": [{"id": MODEL, "context_length": TOKENS}]}'
+        return warning("model", f"{text}, assumed: nothing is known about it", advice)
+    return ok("model", text)
+
+
+def _rules(found: Settings) -> str:
+    rules = found.rules
+    counts = [f"{len(getattr(rules, key))} {key}" for key in ("allow", "ask", "deny") if getattr(rules, key)]
+    return f"rules: {', '.join(counts) or 'none'}"
+
+
+# ---- online ---------------------------------------------------------------------------------------------------------
+
+
+def _reach(connection: Connection, model: str) -> Finding:
+    """Ask the endpoint for its models; the key is sent and never shown."""
+    begun = time.monotonic()
+    try:
+        listed = asyncio.run(providers.listed(connection))
+    except CassError as e:
+        return error("online", str(e), _advice(connection, getattr(e, "http_status", 0)))
+    text = (
+        f"{connection.base_url} answers in {(time.monotonic() - begun) * 1000:.0f} ms; it lists {len(listed)} model(s)"
+    )
+    if listed and model not in listed:
+        where = MODEL_LISTS.get(connection.provider, connection.base_url)
+        return warning("online", f"{text}, and not {model}", f"choose one with: cass setup; see {where}")
+    return ok("online", text)
+
+
+def _advice(connection: Connection, status: int) -> str:
+    match status:
+        case 401 | 403:
+            return f"check {connection.api_key_env or 'the stored key'}"
+        case 404:
+            return "check base_url; some servers list no models, and answer all the same"
+        case 0:
+            return "is it running, the address right, a proxy needed (HTTPS_PROXY)?"
+    return "try again later" if status >= 500 or status == 429 else ""
