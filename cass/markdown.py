@@ -34,7 +34,9 @@ class Prose:
 
     source: str
     continues: bool = False
-    """More items of the list that the piece before ended with."""
+    """More items of the list, or rows of the table, that the piece before ended with."""
+    head: int = 0
+    """So many lines of the source were given before: the head of that table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +83,14 @@ _CLOSED_AT_ONCE = frozenset({"heading_open", "hr"})
 _CLOSED_BY_BLANK = frozenset({"paragraph_open", "table_open", "blockquote_open"})
 
 
+_HEAD = 2
+"""Lines of a table's head: the names, and the line below them."""
+
+
 class Splitter:
     """Takes text as it comes, gives pieces as they become final. `rest` is what is not final yet.
 
-    A list with more than `long` open lines is given item by item. Text is made `safe` on its way in.
+    A list or table with more than `long` open lines is given by items or rows. Text is made `safe` on its way in.
     """
 
     def __init__(self, long: int = 20) -> None:
@@ -99,6 +105,8 @@ class Splitter:
         """How many of the open lines the last parse saw."""
         self._fence: _Marker | None = None
         self._continues = False
+        self._head = 0
+        """So many of the open lines were given: the head of a table that goes on."""
 
     def feed(self, text: str) -> list[Piece]:
         """The pieces that became final with `text`, a part of the source of any length."""
@@ -119,7 +127,7 @@ class Splitter:
 
     def rest(self, lines: int, characters: int) -> str:
         """Safe source of the open block, the unfinished line included; at most the last so many of either."""
-        return ("".join(self._open[-lines:]) + safe(self._line[-characters:]))[-characters:]
+        return ("".join(self._open[self._head :][-lines:]) + safe(self._line[-characters:]))[-characters:]
 
     @property
     def in_fence(self) -> bool:
@@ -161,18 +169,21 @@ class Splitter:
             return pieces + self._cut(len(self._open))
         if last.type in ("bullet_list_open", "ordered_list_open") and len(self._open) > self._long:
             return pieces + self._cut_list()
+        if last.type == "table_open" and (self._head or len(self._open) > self._long):
+            return pieces + self._cut_rows()
         return pieces
 
     def _cut(self, line: int) -> list[Piece]:
         """Give the open lines before `line`; what stays is yet to be parsed as if it came now."""
         given, self._open = self._open[:line], self._open[line:]
-        if line:
-            self._kind, self._parsed = "", 0
-        source = "".join(given)
-        if not source or source.isspace():
+        if not line:
             return []
+        self._kind, self._parsed = "", 0
         continues, self._continues = self._continues, False
-        return [Prose(source, continues)]
+        head, self._head = self._head, 0
+        if "".join(given[head:]).isspace() or len(given) == head:
+            return []
+        return [Prose("".join(given), continues, head)]
 
     def _open_fence(self, marker: _Marker, info: str) -> list[Piece]:
         lines, self._open = self._open[1:], []
@@ -190,6 +201,14 @@ class Splitter:
             return []
         pieces = self._cut(_start(last))
         self._continues = True
+        return pieces
+
+    def _cut_rows(self) -> list[Piece]:
+        """Give all rows of the open table; its head stays, for rows that follow are none without it."""
+        head = self._open[:_HEAD]
+        pieces = self._cut(len(self._open))
+        self._open, self._kind, self._parsed = head, "table_open", _HEAD
+        self._continues, self._head = True, _HEAD
         return pieces
 
 

@@ -108,6 +108,32 @@ def test_a_long_list_is_not_held_back() -> None:
     assert [piece.continues for piece in given if isinstance(piece, Prose)][:2] == [False, True]
 
 
+def test_a_long_table_is_given_row_by_row_with_its_head_as_a_reminder() -> None:
+    splitter = Splitter(3)
+    head = "| a | b |\n|---|---|\n"
+    assert splitter.feed(head + "| 1 | 2 |\n") == []
+    assert splitter.feed("| 3 | 4 |\n") == [Prose(head + "| 1 | 2 |\n| 3 | 4 |\n")]
+    assert splitter.feed("| 5 | ") == []
+    assert splitter.rest(9, 99) == "| 5 | "
+    assert splitter.feed("6 |\n") == [Prose(head + "| 5 | 6 |\n", True, 2)]
+    assert splitter.feed("\n") == []
+    assert splitter.feed("text\n\n") == [Prose("text\n\n")]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.sampled_from(["| a | b |", "|---|---|", "| 1 | 2 |", "x | y", "", "text", "- a", "# h"]), max_size=40)
+)
+def test_a_long_table_in_pieces_keeps_every_row_in_order(lines: list[str]) -> None:
+    def rows_of(pieces: list[Piece]) -> list[str]:
+        return [line for p in pieces if isinstance(p, Prose) for line in p.source.split("\n")[p.head :] if line]
+
+    text = "\n".join(lines)
+    pieces = pieces_of(text, [], long=3)
+    assert rows_of(pieces) == rows_of(pieces_of(text, []))
+    assert all(shape(piece.source)[0][0] == "table_open" for piece in pieces if isinstance(piece, Prose) and piece.head)
+
+
 def test_a_list_that_says_one_for_every_item_is_kept_whole() -> None:
     pieces = split("1. item\n" * 60)
     assert len(pieces) == 1

@@ -22,8 +22,8 @@ ORDER = """
     desk summary agent opening branch restore session
     standing status intake door worker send exchange listing stats passages
     export.redaction export.document export.plain export.html export
-    viewer.attention viewer.prose viewer.look viewer.changes viewer.calls viewer.render
-    viewer.since viewer.reading viewer.page viewer.surface viewer.watch viewer.view viewer
+    viewer.attention viewer.wrapping viewer.code viewer.table viewer.prose viewer.look viewer.changes viewer.calls
+    viewer.render viewer.since viewer.reading viewer.page viewer.surface viewer.watch viewer.view viewer
     composer.history composer.draft composer.pastes composer.proposal composer.question
     composer.frames composer.foreground composer.attention composer.git composer.panes composer.transcript
     composer.seat composer.words composer.employer composer.footer composer.slash composer.tree composer.paths
@@ -46,8 +46,11 @@ OUTSIDERS = {
         *("composer.compose", "composer.console", "composer.folded", "composer.keyboard", "composer.keys"),
         *("composer.pager", "composer.picker", "composer.recall", "composer.terminal"),
     },
-    "pygments": {"export.html", "viewer.prose"},
-    "rich": {f"viewer.{name}" for name in ("calls", "changes", "look", "page", "prose", "render", "surface")},
+    "pygments": {"export.html", "viewer.code"},
+    "rich": {
+        *(f"viewer.{name}" for name in ("calls", "changes", "code", "look", "page", "prose", "render", "surface")),
+        *("viewer.table", "viewer.wrapping"),
+    },
     "watchfiles": {"viewer.watch"},
 }
 """The heavy packages, and who may import each at all."""

@@ -55,6 +55,7 @@ LINES = [
     "> q",
 ]
 LINES += ["| a | b |", "|---|---|", "| 1 | 2 |", "---", "    code", "~~~", "long " * 30]
+LINES += ["| a | b |\n|---|--:|\n" + "| 1 | two words |\n" * 24 + "| a longer one | 2 |", "- item\n" * 25]
 documents = st.lists(st.sampled_from(LINES), max_size=30).map("\n".join)
 
 

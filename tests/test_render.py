@@ -23,8 +23,9 @@ from cass.records import (
     User,
 )
 from cass.tools.diff import unified
-from cass.viewer import calls, prose, render
+from cass.viewer import calls, code, prose, render
 from cass.viewer.look import Look, ansi, look_for
+from cass.viewer.wrapping import NARROWEST
 from cass.visible import safe
 
 AT = "2026-01-01T00:00:00.000Z"
@@ -131,7 +132,7 @@ def test_no_line_is_wider_than_the_screen_but_code_that_the_terminal_wraps(width
         if isinstance(block, Assistant) and "```" in block.content:
             continue
         for line in ansi(render.lines(block, look), look):
-            assert cell_len(line) <= max(width, prose.NARROWEST + 4), repr(line)
+            assert cell_len(line) <= max(width, NARROWEST + 4), repr(line)
 
 
 @pytest.mark.parametrize("width", [1, 20, 80])
@@ -166,10 +167,10 @@ def test_markdown_as_lines(source: str, lines: list[str]) -> None:
 
 
 def test_code_is_coloured_by_its_language_and_plain_where_it_is_unknown() -> None:
-    coloured = ansi(prose.highlight("def f(): return 'x'", "python"), Look())
+    coloured = ansi(code.highlight("def f(): return 'x'", "python"), Look())
     assert "\x1b[35mdef\x1b[0m" in coloured[0]
-    assert ansi(prose.highlight("def f()", "no-such-language"), Look()) == ["def f()"]
-    assert ansi(prose.highlight("x" * 9999, "python"), Look()) == ["x" * 9999]
+    assert ansi(code.highlight("def f()", "no-such-language"), Look()) == ["def f()"]
+    assert ansi(code.highlight("x" * 9999, "python"), Look()) == ["x" * 9999]
 
 
 # ---- tool calls

@@ -24,7 +24,7 @@ from rich.text import Text
 
 from cass.blocks import Call, as_json, headline
 from cass.records import Approval, ToolResult
-from cass.viewer import changes, prose
+from cass.viewer import changes, code, wrapping
 from cass.viewer.look import (
     BAD,
     BOLD,
@@ -83,7 +83,7 @@ def _head(block: Call, look: Look, mark: str = "●") -> list[Text]:
         shown, said = cut(shown, SHORT_LINES, look.short_characters, look)
     shown = [name + shown[0], *shown[1:], *([Text(said, DIM)] if said else [])]
     made = [part for line in shown for part in folded(line, look, 4)]
-    return prose.indent(made, _UNDER, first=Text(f"{mark} ", style))
+    return wrapping.indent(made, _UNDER, first=Text(f"{mark} ", style))
 
 
 def _result(block: Call, result: ToolResult, look: Look) -> list[Text]:
@@ -132,7 +132,7 @@ def _barred(body: Iterable[Text], look: Look) -> list[Text]:
 
 
 def _foot(text: Text, look: Look) -> list[Text]:
-    return prose.indent(wrapped(text, look, 4), _UNDER, first=_FOOT)
+    return wrapping.indent(wrapped(text, look, 4), _UNDER, first=_FOOT)
 
 
 def decision(approval: Approval) -> Text:
@@ -149,7 +149,7 @@ def decision(approval: Approval) -> Text:
 def _json_lines(block: Call) -> list[Text]:
     if block.call.arguments_raw is not None:
         return [Text(line) for line in safe(str(block.call.arguments_raw)).split("\n")]
-    return prose.highlight(as_json(block.call.arguments, indent=2), "json")
+    return code.highlight(as_json(block.call.arguments, indent=2), "json")
 
 
 def _changed(block: Call, look: Look) -> list[Text]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from cass.viewer import prose
+from cass.viewer import wrapping
 from cass.viewer.look import BAD, DIM, GOOD, SHORT_LINES, Look, cut, folded
 from cass.visible import safe
 
@@ -27,7 +27,7 @@ def lines(diff: str, look: Look, taken: int) -> list[Text]:
     made: list[Text] = []
     for (number, _), text in zip(rows, shown, strict=False):
         parts = folded(text, look, taken + room + 2)
-        made += prose.indent(parts, Text(" " * (room + 2)), first=Text(f"{number:>{room}} ", DIM))
+        made += wrapping.indent(parts, Text(" " * (room + 2)), first=Text(f"{number:>{room}} ", DIM))
     return [*made, Text(said, DIM)] if said else made
 
 
@@ -51,7 +51,7 @@ def _rows(diff: str) -> Iterator[tuple[str, Text]]:
             yield "", Text(line[1:], DIM)
         else:
             text = Text(line[1:])
-            text.expand_tabs(prose.TAB)  # in the columns that they have in the file
+            text.expand_tabs(wrapping.TAB)  # in the columns that they have in the file
             yield str(old if mark == "-" else new), Text(mark, _STYLES.get(mark, DIM)).append_text(text)
             old += mark != "+"
             new += mark != "-"

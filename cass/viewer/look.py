@@ -13,7 +13,7 @@ from rich.style import Style
 from rich.text import Text
 
 from cass import color as colors
-from cass.viewer import prose
+from cass.viewer import wrapping
 
 SHORT_LINES = 12
 SHORT_CHARACTERS = 2_000
@@ -24,8 +24,8 @@ SPINNER = "·∙•∙"
 SPIN_S = 0.25
 """A step of it: slow enough to be calm, and to cost next to nothing."""
 
-DIM = prose.DIM
-BOLD = prose.BOLD
+DIM = wrapping.DIM
+BOLD = wrapping.BOLD
 GOOD = Style(color="green")
 BAD = Style(color="red")
 WARN = Style(color="yellow")
@@ -111,7 +111,7 @@ def _ansi(line: Text, look: Look) -> str:
 
 
 def _styled(line: Text, look: Look) -> str:
-    console = prose.console()
+    console = wrapping.console()
     base = console.get_style(line.style)
     made = ""
     for text, style, _ in line.render(console, end=""):
@@ -127,12 +127,12 @@ def _styled(line: Text, look: Look) -> str:
 
 def wrapped(text: Text, look: Look, taken: int = 0) -> list[Text]:
     """Lines broken between words, with room for `taken` columns before them."""
-    return list(text.split("\n")) if look.plain else prose.wrap(text, max(look.width - taken, prose.NARROWEST))
+    return list(text.split("\n")) if look.plain else wrapping.wrap(text, max(look.width - taken, wrapping.NARROWEST))
 
 
 def folded(text: Text, look: Look, taken: int) -> list[Text]:
     """One line broken anywhere, with room for `taken` columns before its parts."""
-    return [text] if look.plain else prose.fold(text, max(look.width - taken, prose.NARROWEST))
+    return [text] if look.plain else wrapping.fold(text, max(look.width - taken, wrapping.NARROWEST))
 
 
 def cut(body: Sequence[Text], most: int, characters: int, look: Look) -> tuple[list[Text], str]:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from rich.text import Text
 
 from cass.blocks import Answer, Block, Call, Fold, Now
-from cass.markdown import Code, Fence, Piece, Prose, Splitter
+from cass.markdown import Piece, Splitter
 from cass.records import Assistant, Meta, Notice, Record, TurnEnd, User
 from cass.viewer import attention, calls, render
 from cass.viewer.look import DIM, SHORT_CHARACTERS, WARN, Look, Marked, ansi
 from cass.viewer.reading import Growing, moment
+from cass.viewer.render import Sheet
 
 FIRST_PAINT = 12_000
 """Characters of a chat that are shown when it is opened: some screens, laid out in less time than one notices."""
@@ -32,8 +33,7 @@ class _Stream:
     text: str = ""
     """What the splitter has been fed."""
     splitter: Splitter = field(default_factory=Splitter)
-    info: str = ""
-    """That of the fence it is in."""
+    sheet: Sheet = field(default_factory=Sheet)
     thought: int = 0
     """Characters of its reasoning that were given."""
     has_thought: bool = False
@@ -196,7 +196,8 @@ class Page:
         stream.text, stream.thought, stream.has_thought = text[: given.text], given.thought, given.has_thought
         pieces = stream.splitter.feed(stream.text)
         stream.begun = bool(pieces)
-        stream.info = next((piece.info for piece in reversed(pieces) if isinstance(piece, Fence)), "")
+        for piece in pieces:
+            stream.sheet.lines(piece, self.look)
         if pieces or stream.thought or stream.has_thought:
             self._above = "text" if pieces else "thought"
         return stream
@@ -221,11 +222,9 @@ class Page:
     def _pieces(self, stream: _Stream, pieces: Sequence[Piece]) -> list[Text]:
         made: list[Text] = []
         for piece in pieces:
-            if isinstance(piece, Fence):
-                stream.info = piece.info
             apart = self._apart("text") if not stream.begun else [Text()] * render.sets_apart(piece)
             stream.begun = True
-            made += apart + render.piece_lines(piece, stream.info, self.look)
+            made += apart + stream.sheet.lines(piece, self.look)
         return made
 
     def _settle(self, stream: _Stream, whole: Assistant) -> list[Text]:
@@ -279,10 +278,8 @@ class Page:
         if stream is None:
             return []
         rest = stream.splitter.rest(REST_LINES, REST_CHARACTERS)
-        if stream.splitter.in_fence:
-            return render.piece_lines(Code(rest), stream.info, self.look) if rest else []
-        if rest.strip():
-            return render.piece_lines(Prose(rest), "", self.look)
+        if made := stream.sheet.rest(rest, stream.splitter.in_fence, self.look):
+            return made
         return [] if stream.has_thought else render.growing_thought(answer, self.look)
 
     def _ansi(self, lines: Iterable[Text]) -> list[str]:

@@ -1,51 +1,25 @@
-"""Prose: Markdown and code as styled lines of a width.
+"""Prose: Markdown as styled lines of a width.
 
 A line is a rich `Text` without a newline. Source may say anything: all of it appears, and none of it controls a screen.
 Colours are the sixteen of the terminal's own theme, so that they are readable on light and dark.
 """
 
-import io
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Iterable
 
 from markdown_it.tree import SyntaxTreeNode
-from pygments.lexer import Lexer  # type: ignore[import-untyped]
-from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
-from pygments.token import Token, _TokenType  # type: ignore[import-untyped]
-from pygments.util import ClassNotFound  # type: ignore[import-untyped]
-from rich.box import SIMPLE_HEAD
-from rich.cells import chop_cells
-from rich.console import Console
 from rich.style import Style
-from rich.table import Table
 from rich.text import Text
 
 from cass.markdown import PARSER
+from cass.viewer import table
+from cass.viewer.code import highlight
+from cass.viewer.table import Form
+from cass.viewer.wrapping import BOLD, DIM, NARROWEST, fold, indent, wrap
 from cass.visible import safe
 
-NARROWEST = 8
-"""Columns left to a block, however deep it is nested and however narrow the screen."""
-TAB = 8
-"""As on a terminal: what tools print is aligned for it."""
-PLAIN_CODE = 50_000
-"""Longer code is shown without colours: a lexer may need a second for it."""
-LONG_LINE = 2_000
-"""The same for one line of it, such as a minified file."""
-
-DIM = Style(dim=True)
-BOLD = Style(bold=True)
 _HEADINGS = {"h1": Style(bold=True, underline=True), "h2": BOLD}
 _INLINE = {"em": Style(italic=True), "strong": BOLD, "s": Style(strike=True), "code_inline": Style(color="cyan")}
 _URL = Style(color="blue", underline=True)
-
-
-@cache
-def console() -> Console:
-    """What rich asks for measures and themes; nothing is ever printed on it."""
-    return Console(file=io.StringIO(), color_system=None, width=80, height=24, _environ={})
-
-
-# ---- Markdown -------------------------------------------------------------------------------------------------------
 
 
 def lines(source: str, width: int) -> list[Text]:
@@ -98,21 +72,48 @@ def _list(node: SyntaxTreeNode, width: int) -> list[Text]:
     return out
 
 
+def form(source: str, width: int) -> Form:
+    """How the table that ends `source` is laid out, so that more rows of it can be laid out alike."""
+    names, rows, aligned = _cells(_last(source))
+    form = table.fitting([names, *rows], width)
+    return table.widened(form) if aligned[-1] == "left" else form
+
+
+def more_rows(source: str, form: Form) -> list[Text]:
+    """The rows of a table, without its head, which was given before."""
+    names, rows, aligned = _cells(_last(source))
+    return _rows(names, rows, aligned, form, is_first=False)
+
+
+def _last(source: str) -> SyntaxTreeNode:
+    return SyntaxTreeNode(PARSER.parse(source)).children[-1]
+
+
 def _table(node: SyntaxTreeNode, width: int) -> list[Text]:
-    rows = [[_inline(cell) for cell in row.children] for part in node.children for row in part.children]
-    if width < NARROWEST * len(rows[0]):  # too narrow for columns: a row is a paragraph
-        return [line for row in rows for line in wrap(Text(" | ").join(row), width)]
-    table = Table(box=SIMPLE_HEAD, border_style=DIM, header_style=BOLD, pad_edge=False, show_edge=False)
-    for cell, head in zip(node.children[0].children[0].children, rows[0], strict=True):
-        style = str(cell.attrs.get("style", ""))
-        table.add_column(head, justify="right" if "right" in style else "center" if "center" in style else "left")
-    for row in rows[1:]:
-        table.add_row(*row)
-    rendered = console().render_lines(table, console().options.update(width=width), pad=False)
-    made = [Text.assemble(*[(part.text, part.style or "") for part in line]) for line in rendered]
-    for line in made:
-        line.rstrip()
+    names, rows, aligned = _cells(node)
+    form = table.fitting([names, *rows], width)
+    if not rows:  # yet: what a row would be is all there is
+        return wrap(Text(" | ", BOLD).join(names), width)
+    return table.head(names, aligned, form) + _rows(names, rows, aligned, form, is_first=True)
+
+
+def _rows(names: list[Text], rows: list[list[Text]], aligned: list[str], form: Form, is_first: bool) -> list[Text]:
+    made: list[Text] = []
+    for number, row in enumerate(rows):
+        lines = table.row(names, row, aligned, form)
+        if lines and not form.columns and not (is_first and number == 0):  # a list of cells stands apart
+            made.append(Text())
+        made += lines
     return made
+
+
+def _cells(node: SyntaxTreeNode) -> tuple[list[Text], list[list[Text]], list[str]]:
+    """Of a table: the cells of its head, those of its rows, and how each column is aligned."""
+    head, *body = node.children
+    styles = [str(cell.attrs.get("style", "")) for cell in head.children[0].children]
+    aligned = ["right" if "right" in style else "center" if "center" in style else "left" for style in styles]
+    rows = [[_inline(cell) for cell in row.children] for part in body for row in part.children]
+    return [_inline(cell) for cell in head.children[0].children], rows, aligned
 
 
 def _inline(node: SyntaxTreeNode) -> Text:
@@ -155,90 +156,3 @@ def _target(url: str) -> str | None:
     """`url`, which Markdown has quoted, if a terminal may be given it: it shows something and starts nothing."""
     is_quoted = url.isascii() and url.isprintable() and " " not in url
     return url if is_quoted and url.lower().startswith(("http://", "https://", "mailto:")) else None
-
-
-# ---- code -----------------------------------------------------------------------------------------------------------
-
-_CODE: dict[_TokenType, Style] = {
-    Token.Comment: Style(color="bright_black"),
-    Token.Keyword: Style(color="magenta"),
-    Token.Literal.String: Style(color="green"),
-    Token.Literal.Number: Style(color="cyan"),
-    Token.Name.Function: Style(color="blue"),
-    Token.Name.Class: Style(color="blue"),
-    Token.Name.Tag: Style(color="blue"),
-    Token.Name.Builtin: Style(color="cyan"),
-    Token.Name.Decorator: Style(color="yellow"),
-    Token.Operator.Word: Style(color="magenta"),
-    Token.Generic.Deleted: Style(color="red"),
-    Token.Generic.Inserted: Style(color="green"),
-    Token.Generic.Subheading: Style(color="cyan"),
-    Token.Generic.Heading: BOLD,
-}
-
-
-def highlight(code: str, info: str) -> list[Text]:
-    """Lines of `code`, coloured where `info`, the text behind a fence's marker, begins with a known language."""
-    code = "\n".join(map(untabbed, safe(code).split("\n")))
-    lexer = _lexer(info.strip(" {.").partition(" ")[0].rstrip("}").lower())
-    if lexer is None or len(code) > PLAIN_CODE or any(len(line) > LONG_LINE for line in code.split("\n")):
-        return [Text(line) for line in code.removesuffix("\n").split("\n")]
-    text = Text()
-    for kind, value in lexer.get_tokens(code):
-        text.append(value, _style_of(kind))
-    return list(text.split("\n", allow_blank=False)) or [Text()]
-
-
-@cache
-def _lexer(name: str) -> Lexer | None:
-    try:
-        return get_lexer_by_name(name, stripnl=False) if name else None
-    except ClassNotFound:
-        return None
-
-
-@cache
-def _style_of(kind: _TokenType) -> Style:
-    while kind not in _CODE and kind.parent is not None:
-        kind = kind.parent
-    return _CODE.get(kind, Style())
-
-
-# ---- lines ----------------------------------------------------------------------------------------------------------
-
-
-def wrap(text: Text, width: int) -> list[Text]:
-    """`text` broken between words; what is longer than a line is broken anywhere."""
-    text.expand_tabs(TAB)
-    wrapped = list(text.wrap(console(), max(width, 1), overflow="fold")) or [Text()]
-    for line in wrapped:
-        line.rstrip()
-    return wrapped
-
-
-def untabbed(line: str) -> str:
-    """One line with spaces for its tabs, in the columns that its characters take."""
-    if "\t" not in line:
-        return line
-    text = Text(line)
-    text.expand_tabs(TAB)
-    return text.plain
-
-
-def fold(line: Text, width: int) -> list[Text]:
-    """One line broken anywhere, its spaces kept."""
-    line.expand_tabs(TAB)
-    if line.cell_len <= width:
-        return [line]
-    ends: list[int] = []
-    for part in chop_cells(line.plain, max(width, 2)):
-        ends.append((ends[-1] if ends else 0) + len(part))
-    return list(line.divide(ends[:-1]))
-
-
-def indent(body: Sequence[Text], by: Text, first: Text | None = None) -> list[Text]:
-    """Put `by` in front of each line, or `first` in front of the first; no line ends in spaces for that."""
-    made = [Text.assemble(first if first is not None and i == 0 else by, line) for i, line in enumerate(body)]
-    for line in made:
-        line.rstrip()
-    return made

@@ -17,7 +17,7 @@ from rich.text import Text
 from cass.blocks import Answer, Block, Call, Moved, Now
 from cass.markdown import Code, Fence, Piece, Prose, split
 from cass.records import Approval, Assistant, Compaction, Meta, Notice, Status, TurnEnd, User
-from cass.viewer import calls, prose
+from cass.viewer import calls, code, prose, table, wrapping
 from cass.viewer.look import BAD, BOLD, DIM, MARK, WARN, Look, cut, elapsed, many, spinner, wrapped
 from cass.visible import safe, safe_line
 
@@ -43,13 +43,13 @@ def lines(block: Block, look: Look) -> list[Text]:
         case Call():
             return calls.finished(block, look)
         case Approval():
-            return prose.indent(wrapped(calls.decision(block), look, 2), Text("  "))
+            return wrapping.indent(wrapped(calls.decision(block), look, 2), Text("  "))
         case TurnEnd():
             return turn_end(block, look)
         case Compaction(summary=""):
             return rule("cleared: the model starts afresh", look)
         case Compaction():
-            said = prose.indent(answer(block.summary, look), Text("  ")) if look.full else []
+            said = wrapping.indent(answer(block.summary, look), Text("  ")) if look.full else []
             return rule(f"compacted: {block.tokens_before:,} tokens became a summary", look) + said
         case Moved():
             return rule(f"the workspace is now {safe_line(block.cwd)}", look)
@@ -75,7 +75,7 @@ def user(message: User, look: Look) -> list[Text]:
     by = message.origin.get("by", "composer")
     if by != "composer":
         made += wrapped(Text(f"by {safe_line(str(by))}", DIM), look, 2)
-    return prose.indent(made, Text("  "), first=Text("❯ ", MARK))
+    return wrapping.indent(made, Text("  "), first=Text("❯ ", MARK))
 
 
 def assistant(message: Assistant, look: Look) -> list[Text]:
@@ -89,15 +89,11 @@ def assistant(message: Assistant, look: Look) -> list[Text]:
 def answer(text: str, look: Look) -> list[Text]:
     """An answer that is complete."""
     made: list[Text] = []
-    info = ""
+    sheet = Sheet()
     for piece in split(text):
-        made += _blank_before(piece, made) + piece_lines(piece, info, look)
-        info = piece.info if isinstance(piece, Fence) else info
+        lines = sheet.lines(piece, look)
+        made += [Text()] * bool(made and sets_apart(piece)) + lines
     return made
-
-
-def _blank_before(piece: Piece, above: list[Text]) -> list[Text]:
-    return [Text()] if above and sets_apart(piece) else []
 
 
 def sets_apart(piece: Piece) -> bool:
@@ -105,20 +101,41 @@ def sets_apart(piece: Piece) -> bool:
     return isinstance(piece, Fence) or (isinstance(piece, Prose) and not piece.continues)
 
 
-def piece_lines(piece: Piece, info: str, look: Look) -> list[Text]:
-    """Lines of one piece of an answer. `info` is that of the fence which a `Code` is inside.
+class Sheet:
+    """The pieces of one answer as lines, in their order; each is laid out as those before it demand.
 
     A line of code in a fence is not wrapped: the terminal does that, and who copies it gets it whole.
     """
-    match piece:
-        case Prose(source) if look.plain:
-            return [Text(line) for line in source.strip("\n").split("\n")]
-        case Prose(source):
-            return prose.lines(source, look.width)
-        case Code(line):
-            return prose.indent(prose.highlight(line, "" if look.plain else info), Text("  "))
-        case Fence():
-            return []
+
+    def __init__(self) -> None:
+        self._listing = code.Listing("")
+        self._table = ""
+        """Source of the last table, as far as it was given at first."""
+        self._form: table.Form | None = None
+        """That of its rows, once more of them have come."""
+
+    def lines(self, piece: Piece, look: Look) -> list[Text]:
+        match piece:
+            case Fence(info):
+                self._listing = code.Listing("" if look.plain else info)
+                return []
+            case Code(line):
+                return wrapping.indent([self._listing.line(line)], Text("  "))
+            case Prose(source, head=head) if look.plain:
+                return [Text(line) for line in source.strip("\n").split("\n")[head:]]
+            case Prose(source, head=0):
+                self._table, self._form = source, None
+                return prose.lines(source, look.width)
+            case Prose(source):
+                if self._form is None or self._form.screen != look.width:
+                    self._form = prose.form(self._table, look.width)
+                return prose.more_rows(source, self._form)
+
+    def rest(self, source: str, in_fence: bool, look: Look) -> list[Text]:
+        """What is not final yet, as lines."""
+        if in_fence:
+            return wrapping.indent([self._listing.peek(source)], Text("  ")) if source else []
+        return prose.lines(source, look.width) if source.strip() else []
 
 
 def thoughts(reasoning: str, look: Look) -> list[Text]:
@@ -135,7 +152,7 @@ def thought_lines(reasoning: Iterable[str], look: Look) -> list[Text]:
     """Whole lines of reasoning, the empty ones left out."""
     style = Style(dim=True, italic=True)
     made = [part for line in reasoning if line.strip() for part in wrapped(Text(safe_line(line), style), look, 2)]
-    return prose.indent(made, Text("┆ ", DIM))
+    return wrapping.indent(made, Text("┆ ", DIM))
 
 
 def ending(message: Assistant, look: Look) -> list[Text]:
