@@ -8,6 +8,7 @@ by id, never by the order in which the two files were read, and never by a clock
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -294,6 +295,22 @@ def _key(record: Record) -> tuple[str, ...] | None:
             return (record.type, record.created_at)
         case _:
             return None
+
+
+# ---- who decided ----------------------------------------------------------------------------------------------------
+
+_CALLER = re.compile(r"(?P<user>.+?) by (?P<program>.+), pid (?P<pid>\d+)")
+_THROUGH = {"cass-compose": "in the composer", "cass approve": "with cass approve", "cass deny": "with cass deny"}
+
+
+def who(by: str, user: str, with_pid: bool = False) -> str:
+    """The one that an approval names, in words for people. `user` is the name of whoever reads. Safe, one line."""
+    found = _CALLER.fullmatch(by)
+    if found is None:  # a rule, nobody, or the host program
+        return safe_line(by)
+    name = "you" if found["user"] == user else found["user"]
+    through = _THROUGH.get(found["program"], f"through {found['program']}")
+    return safe_line(f"{name} {through}" + (f", pid {found['pid']}" if with_pid else ""))
 
 
 # ---- arguments, laid out for people ---------------------------------------------------------------------------------

@@ -259,6 +259,7 @@ def cass_send(ctx: click.Context, /, chat: str, text: str | None, **given: Any) 
 @click.option("--width", type=click.IntRange(10), metavar="COLUMNS", help="Lay out for so many columns.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto")
 @click.option("--notify", type=click.Choice(["off", "bell", "all"]), help="When you look elsewhere; default: bell.")
+@click.option("--no-hint", "hint", is_flag=True, flag_value=False, default=True, hidden=True)
 @click.option("--after", hidden=True, metavar="AT", help="With --frames: go on below that place.")
 @click.pass_context
 def cass_view(ctx: click.Context, /, chat: str, **given: Any) -> None:

@@ -161,11 +161,52 @@ def test_an_answer_whose_try_failed_is_said_to_be_broken_off_and_the_next_one_st
     assert lines == ["❯ hi", "", "Hello wor", "", "… broken off", "", "Hello world"]
 
 
-def test_an_answer_is_broken_off_when_its_worker_is_gone() -> None:
+def test_an_answer_whose_worker_is_gone_is_given_as_far_as_it_came_and_its_end_is_said_once() -> None:
     page = Page(BARE)
     page.take([user(), THINKING, Delta(of="a", text="Half")], True)
-    assert page.take([], is_running=False) == ["", "Half", "", "… broken off"]
+    assert page.take([], is_running=False) == ["", "Half"]
     assert page.live(0.0, 10) == []
+    closed = replace(ended("failed"), error="interrupted: the worker ended")
+    assert page.take([closed], is_running=True) == ["", "✗ interrupted: the worker ended"]
+
+
+CUT_SHORT = ToolResult(tool_call_id="x", name="ls", content="Error: cancelled by the user", ok=False, created_at=AT)
+INTERRUPTED = replace(CUT_SHORT, content="Error: interrupted: the worker ended; what the call had begun may go on")
+
+
+@pytest.mark.parametrize(
+    ("records", "says"),
+    [
+        ([answer("Half", stop="cancelled"), ended("cancelled")], ["Half", "", "■ cancelled"]),
+        ([answer("Half", stop="error"), replace(ended("failed"), error="no")], ["Half", "", "✗ failed: no"]),
+        ([answer("Half", stop="length"), replace(ended("failed"), error="cut")], ["Half", "", "✗ failed: cut"]),
+        ([answer("Half", stop="length"), ended()], ["Half", "", "… cut at the output limit"]),
+        (
+            [answer("Half", stop="error"), answer("Whole", "b")],
+            ["Half", "", "… broken off: this try failed", "", "Whole"],
+        ),
+        ([*called("x")[:1], CUT_SHORT, ended("cancelled")], ["● ls x", "  ╰ cancelled by the user"]),
+        ([*called("x"), ended("cancelled")], ["● ls x", "  ╰ ok · done", "", "■ cancelled"]),
+        (
+            [*called("x")[:1], INTERRUPTED, replace(ended("failed"), error="interrupted: the worker ended")],
+            ["● ls x", "  ╰ failed · interrupted: the worker ended; what the call had begun may go on"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("cut", range(4))
+def test_how_something_ended_is_said_once(records: list[Record], says: list[str], cut: int) -> None:
+    look = replace(BARE, width=90)
+    page, next_page = Page(look), Page(look)
+    lines = page.take([user(), *records[:cut]], True)
+    next_page.resume([user(), *records[:cut]], page.growing)
+    assert lines + next_page.take(records[cut:], True) == ["❯ hi", "", *says]
+
+
+def test_why_an_answer_is_not_whole_stands_below_it_until_something_follows() -> None:
+    page = Page(BARE)
+    page.take([user(), THINKING, answer("Half", stop="error")], True)
+    assert page.live(0.0, 10)[:3] == ["", "… broken off: this try failed", ""]
+    assert page.take([Delta(of="b", text="One\n\n")], True)[:3] == ["", "… broken off: this try failed", ""]
 
 
 def test_an_answer_that_is_not_what_streamed_is_given_whole() -> None:

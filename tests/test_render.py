@@ -318,7 +318,7 @@ def command(content: str, took_ms: int = 1200, *, ok: bool = True, look: Look | 
         ("Error: exit status 1", False, 300, ["  ╰ failed · exit status 1 · 0.3 s"]),
         ("Error: killed by SIGKILL\na", False, 300, ["  ╰ failed · killed by SIGKILL · 0.3 s · a"]),
         ("Error: timed out after 2 s", False, 2000, ["  ╰ failed · timed out after 2 s · 2 s"]),
-        ("Error: cancelled by the user\na", False, 2000, ["  ╰ failed · cancelled by the user · 2 s · a"]),
+        ("Error: cancelled by the user\na", False, 2000, ["  ╰ cancelled by the user · 2 s · a"]),
         ("Error: interrupted: the worker died", False, 2000, ["  ╰ failed · interrupted: the worker died"]),
         ("exit status 0\nb", True, 0, ["  │ exit status 0", "  │ b", "  ╰ ok · exit status 0 · 0 s"]),
     ],
@@ -374,6 +374,26 @@ def test_it_says_who_allowed_and_who_denied() -> None:
         "● shell ls",
         "  ╰ denied by ada: not now",
     ]
+
+
+@pytest.mark.parametrize(
+    ("by", "short", "full"),
+    [
+        ("ada by cass-compose, pid 7", "you in the composer", "you in the composer, pid 7"),
+        ("ada by cass approve, pid 7", "you with cass approve", "you with cass approve, pid 7"),
+        ("bob by cass-compose, pid 7", "bob in the composer", "bob in the composer, pid 7"),
+        ("ada by my by script, pid 7", "you through my by script", "you through my by script, pid 7"),
+        ("the rule shell(ls)", "the rule shell(ls)", "the rule shell(ls)"),
+        ("the host program", "the host program", "the host program"),
+        ("\x1b[2J by \x1b, pid 1", "␛[2J through ␛", "␛[2J through ␛, pid 1"),
+    ],
+)
+def test_who_decided_is_said_in_words_for_people(by: str, short: str, full: str) -> None:
+    yes = Approval(request_id="r", tool_call_id="x", decision="approved", by=by, created_at=AT)
+    block = call("shell", "x\ny", approval=yes, command="ls")
+    look = Look(escapes=False, user="ada")
+    assert f"  │ approved by {short}\n" in shown(block, look)
+    assert f"  │ approved by {full}\n" in shown(block, Look(escapes=False, user="ada", full=True))
 
 
 def test_a_pending_approval_shows_the_whole_command_and_that_nothing_bounds_it() -> None:

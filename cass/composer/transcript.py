@@ -129,6 +129,7 @@ class Paned(Transcript):
             "cass-view",
             files.chat_id,
             "--follow",
+            "--no-hint",
             "--notify",
             "off",
         ]

@@ -22,7 +22,7 @@ from typing import Any
 
 from rich.text import Text
 
-from cass.blocks import Call, as_json, headline
+from cass.blocks import Call, as_json, headline, who
 from cass.records import Approval, ToolResult
 from cass.viewer import changes, code, wrapping
 from cass.viewer.look import (
@@ -65,7 +65,7 @@ def finished(block: Call, look: Look) -> list[Text]:
     made += _changed(block, look)
     approval = block.approval
     if approval is not None and approval.decision == "approved":
-        made += [Text.assemble(_BAR, part) for part in wrapped(decision(approval), look, 4)]
+        made += [Text.assemble(_BAR, part) for part in wrapped(decision(approval, look), look, 4)]
     if block.result is None:
         return [*made, *_foot(Text("no result", WARN), look)]
     return made + _result(block, block.result, look)
@@ -88,16 +88,21 @@ def _head(block: Call, look: Look, mark: str = "●") -> list[Text]:
 
 def _result(block: Call, result: ToolResult, look: Look) -> list[Text]:
     if block.approval is not None and block.approval.decision == "denied":
-        return _foot(decision(block.approval), look)
+        return _foot(decision(block.approval, look), look)
     content = safe(result.content).strip("\n")
-    state = [("ok", GOOD) if result.ok else ("failed", BAD)]
     if not result.ok:
         content = content.removeprefix("Error: ")
+    is_cancelled = not result.ok and is_cancel(result)
+    style = GOOD if result.ok else WARN if is_cancelled else BAD
+    state = [] if is_cancelled else [("ok" if result.ok else "failed", style)]
     if result.diff:
         state.append((f" · {changes.counts(result.diff)}", DIM))
     if result.name == "shell":
         ending, content = _ending(block, result, content)
-        state.append((ending, DIM if result.ok else BAD))
+        state.append((ending if state else ending.removeprefix(" · "), DIM if result.ok else style))
+    elif is_cancelled:
+        said, _, content = content.partition("\n")
+        state.append((said, style))
     body = content.split("\n") if content else []
     if len(body) <= 1 and len(content) < 200:
         return _foot(Text.assemble(*state, f" · {content}" if content else ""), look)
@@ -106,6 +111,11 @@ def _result(block: Call, result: ToolResult, look: Look) -> list[Text]:
     else:
         made, hidden = _short([Text(line) for line in body], look)
     return made + _foot(Text.assemble(*state, (f" · {hidden}" if hidden else "", DIM)), look)
+
+
+def is_cancel(result: ToolResult) -> bool:
+    """Whether a result says that the turn was cancelled while the call ran, or before it did."""
+    return not result.ok and result.content.startswith("Error: cancelled by ")
 
 
 def _ending(block: Call, result: ToolResult, content: str) -> tuple[str, str]:
@@ -135,9 +145,9 @@ def _foot(text: Text, look: Look) -> list[Text]:
     return wrapping.indent(wrapped(text, look, 4), _UNDER, first=_FOOT)
 
 
-def decision(approval: Approval) -> Text:
+def decision(approval: Approval, look: Look) -> Text:
     """Who allowed or denied it, and why."""
-    text = Text(f"{safe_line(approval.decision)} by {safe_line(approval.by)}")
+    text = Text(f"{safe_line(approval.decision)} by {who(approval.by, look.user, with_pid=look.full)}")
     if approval.rule:
         text.append(f", always for {safe_line(approval.rule)}")
     if approval.reason:

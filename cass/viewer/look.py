@@ -51,6 +51,8 @@ class Look:
     """Whether links may be ones to click."""
     marks: bool = False
     """Whether turns are marked for the terminal."""
+    user: str = ""
+    """Name of whoever reads."""
     is_framed: bool = False
     """Within a composer, which says itself what the worker does and what it asks."""
 

@@ -13,7 +13,7 @@ from cass.blocks import Answer, Block, Call, Fold, Now
 from cass.markdown import Piece, Splitter
 from cass.records import Assistant, Meta, Notice, Record, TurnEnd, User
 from cass.viewer import attention, calls, render
-from cass.viewer.look import DIM, SHORT_CHARACTERS, WARN, Look, Marked, ansi
+from cass.viewer.look import DIM, SHORT_CHARACTERS, WARN, Look, Marked, ansi, wrapped
 from cass.viewer.reading import Growing, moment
 from cass.viewer.render import Sheet
 
@@ -53,6 +53,10 @@ class Page:
         """Finished blocks of the last turn."""
         self._above = ""
         """Kind of what was given last."""
+        self._last: Block | None = None
+        """What was given last, but for notices."""
+        self._unsaid: list[Text] = []
+        """Why the last answer is not whole, unless the end of its turn says so."""
         self._ended = ""
         """The mark of the end of a turn, until there is a line to put it before."""
         self._stream: _Stream | None = None
@@ -61,6 +65,11 @@ class Page:
         self._is_running = False
         self.seen: set[str] = set()
         """Ids of messages that stand on the screen already, put there by who sent them."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a worker runs."""
+        return self._is_running
 
     @property
     def is_busy(self) -> bool:
@@ -91,8 +100,11 @@ class Page:
 
     def resume(self, records: Iterable[Record], growing: Growing | None) -> None:
         """Go on below what another page gave: all of these records, and so much of the answer that grows."""
-        self._open(records)
+        blocks, _ = self._open(records)
         self._resumed = growing
+        self._last = next((block for block in reversed(blocks) if not isinstance(block, Notice)), None)
+        if isinstance(self._last, Assistant) and growing is None:
+            self._unsaid = render.ending(self._last, self.look)
 
     @property
     def growing(self) -> Growing | None:
@@ -132,10 +144,14 @@ class Page:
         """The last turn once more, in another look, which holds from now on."""
         self.look = look
         made = [Text(), *render.rule(why, look)]
-        self._above, self._stream = "line", None
+        self._above, self._stream, self._unsaid = "line", None, []
         made += [line for block in self._turn for line in self._put(block)]
         made += self._grow()
         return self._ansi(made)
+
+    def hint(self, text: str) -> list[str]:
+        """A line for the bottom of the screen, while nothing else stands there, with an empty one above it."""
+        return self._ansi([Text(), *wrapped(Text(text, DIM), self.look)])
 
     def say(self, text: str, level: str = "info") -> list[str]:
         """A line about the screen itself, not the chat."""
@@ -149,14 +165,25 @@ class Page:
         return []
 
     def _put(self, block: Block) -> list[Text]:
+        if isinstance(block, Notice):
+            return self._below(render.lines(block, self.look), _kind(block))
+        last, self._last = self._last, block
+        is_bad_end = isinstance(block, TurnEnd) and block.outcome != "done"
+        made = self._say_unsaid(not is_bad_end)
         if isinstance(block, Assistant):
-            made = [] if self._stream is not None and self._stream.of == block.id else self._break_off()
+            made += [] if self._stream is not None and self._stream.of == block.id else self._break_off()
             return made + self._settle(self._stream or self._begun(block.id, block.content), block)
-        made = [] if isinstance(block, Notice) else self._break_off()
-        lines = render.lines(block, self.look)
-        if self.look.marks:
-            lines = self._marked(block, lines)
-        return made + (self._apart(_kind(block)) + lines if lines else [])
+        made += self._break_off(says=not is_bad_end)
+        lines = [] if isinstance(block, TurnEnd) and _is_said(block, last) else render.lines(block, self.look)
+        return made + self._below(self._marked(block, lines) if self.look.marks else lines, _kind(block))
+
+    def _below(self, lines: list[Text], kind: str) -> list[Text]:
+        return self._apart(kind) + lines if lines else []
+
+    def _say_unsaid(self, is_needed: bool) -> list[Text]:
+        """Why the last answer is not whole, now that something follows it: once, there or at the end of the turn."""
+        unsaid, self._unsaid = self._unsaid, []
+        return self._below(unsaid, "line") if is_needed else []
 
     def _marked(self, block: Block, lines: list[Text]) -> list[Text]:
         """A user's message between the marks of a prompt; how the turn before it ended is said with the first one."""
@@ -179,10 +206,10 @@ class Page:
     def _grow(self) -> list[Text]:
         answer = self.now.answer
         if answer is None:
-            return self._break_off()
+            return self._break_off(says=self._is_running)  # a worker that ended is spoken of when its turn is closed
         made: list[Text] = []
         if self._stream is None or self._stream.of != answer.of:
-            made += self._break_off()
+            made += self._say_unsaid(True) + self._break_off()
             self._stream = self._begun(answer.of, answer.text)
         made += self._think(self._stream, answer.reasoning, bool(answer.text or answer.calls))
         return made + self._feed(self._stream, answer.text)
@@ -235,17 +262,17 @@ class Page:
             return made + self._settle(_Stream(whole.id), whole)
         made = self._think(stream, whole.reasoning or "", True)
         made += self._feed(stream, whole.content) + self._pieces(stream, stream.splitter.finish())
-        ending = render.ending(whole, self.look)
-        return made + (self._apart("line") + ending if ending else [])
+        self._unsaid = render.ending(whole, self.look)
+        return made
 
-    def _break_off(self) -> list[Text]:
-        """Say that an answer will not go on, if one was growing: its provider or its worker failed."""
+    def _break_off(self, says: bool = True) -> list[Text]:
+        """Give the rest of an answer that will not go on, if one was growing, and say so."""
         stream, self._stream = self._stream, None
-        return self._abandon(stream) if stream is not None and (stream.text or stream.thought) else []
+        return self._abandon(stream, says) if stream is not None and (stream.text or stream.thought) else []
 
-    def _abandon(self, stream: _Stream) -> list[Text]:
+    def _abandon(self, stream: _Stream, says: bool = True) -> list[Text]:
         made = self._pieces(stream, stream.splitter.finish())
-        return [*made, *self._apart("line"), Text("… broken off", WARN)]
+        return made + (self._below([Text("… broken off", WARN)], "line") if says else [])
 
     # ---- what still grows
 
@@ -256,6 +283,7 @@ class Page:
             lines = render.now(self.now, rest, self.look, at)
         else:  # of what was live, only that a call of the chat still has no result
             lines = calls.finished(self.now.call, self.look) if self.now.call is not None else []
+        lines = self._unsaid + [Text()] * bool(self._unsaid and lines) + lines
         if not lines:
             return []
         lines = self._before(lines[0]) + lines
@@ -312,6 +340,15 @@ def _characters(block: Block) -> int:
 def _last_turn(blocks: Sequence[Block]) -> list[Block]:
     start = next((i for i in range(len(blocks) - 1, -1, -1) if isinstance(blocks[i], User)), 0)
     return list(blocks[start:])
+
+
+def _is_said(end: TurnEnd, last: Block | None) -> bool:
+    """Whether the result of the last call has said already how the turn ended."""
+    if not isinstance(last, Call) or last.result is None:
+        return False
+    if end.outcome == "cancelled":
+        return calls.is_cancel(last.result)
+    return bool(end.error) and str(end.error) in last.result.content.partition("\n")[0]
 
 
 def _kind(block: Block) -> str:

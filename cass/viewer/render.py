@@ -43,7 +43,7 @@ def lines(block: Block, look: Look) -> list[Text]:
         case Call():
             return calls.finished(block, look)
         case Approval():
-            return wrapping.indent(wrapped(calls.decision(block), look, 2), Text("  "))
+            return wrapping.indent(wrapped(calls.decision(block, look), look, 2), Text("  "))
         case TurnEnd():
             return turn_end(block, look)
         case Compaction(summary=""):
@@ -178,7 +178,8 @@ def turn_end(end: TurnEnd, look: Look) -> list[Text]:
         case "blocked":
             text = Text(f"■ blocked{error}", WARN)
         case outcome:
-            text = Text(f"✗ {safe_line(outcome)}{error}", BAD)
+            is_interrupted = (end.error or "").startswith("interrupted")
+            text = Text(f"✗ {safe(end.error or '') if is_interrupted else safe_line(outcome) + error}", BAD)
     return [part for line in text.split("\n") for part in wrapped(line, look)]
 
 

@@ -9,6 +9,7 @@ With frames, standard input brings ``{"width": columns}``, ``{"key": "C-o"}`` or
 import contextlib
 import math
 import os
+import pwd
 import select
 import signal
 import time
@@ -41,6 +42,8 @@ SETTLING_S = 0.05
 SETTLED_S = 0.5
 STARTING_S = 1.5
 """A worker that is started together with us needs some time: only after that it is said that there is none."""
+KEYS = "q leaves · Ctrl-O tool output · Ctrl-T reasoning"
+NO_WORKER = "no worker runs; a message or cass --resume starts one"
 NOTIFY = "bell"
 """Where the person has not said: heard where it is wanted, and tmux marks the window."""
 FIRST_WORD_S = 0.2
@@ -69,6 +72,8 @@ class Options:
     """Columns; None: the terminal's."""
     color: str = "auto"
     """``auto``, ``always`` or ``never``."""
+    hint: bool = True
+    """On a terminal: a line about the keys, and that no worker runs; who stands beside it says both himself."""
     notify: str | None = None
     """``off``, ``bell`` or ``all``; None: as in config.json, or else `NOTIFY`."""
     after: str | None = None
@@ -117,8 +122,17 @@ def _look(files: Files, options: Options, is_terminal: bool) -> Look:
         full=options.full,
         reasoning=wanted.get("show_reasoning", False) if options.reasoning is None else options.reasoning,
         short_characters=wanted.get("ui_tool_result_limit", SHORT_CHARACTERS),
+        user=_user(),
         is_framed=options.frames,
     )
+
+
+def _user() -> str:
+    """The name of whoever reads, as an approval writes it down."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
 
 
 # ---- printing -------------------------------------------------------------------------------------------------------
@@ -209,11 +223,12 @@ def _follow(files: Files, options: Options, is_terminal: bool) -> None:
         surface = Frames()
     elif is_terminal and look.escapes:
         surface = Terminal()
-        look = replace(look, marks=True)
         notify = options.notify or preferences.read(files.home).get("notify", NOTIFY)
         attention = Attention(files.chat_id, notify, os.environ)
+    look = replace(look, marks=look.escapes and not isinstance(surface, Stream))
     after = _place(options.after) if options.after is not None else None
-    viewer = Viewer(files, Page(look), surface, attention, has_own_width=options.width is None)
+    hints = options.hint and isinstance(surface, Terminal) and os.isatty(STDIN)
+    viewer = Viewer(files, Page(look), surface, attention, has_own_width=options.width is None, hints=hints)
     try:
         viewer.open(options.last, options.since or "", after)
         viewer.follow()
@@ -232,9 +247,16 @@ class Viewer:
     """One screen that follows one chat."""
 
     def __init__(
-        self, files: Files, page: Page, surface: Surface, attention: Attention | None, has_own_width: bool
+        self,
+        files: Files,
+        page: Page,
+        surface: Surface,
+        attention: Attention | None,
+        *,
+        has_own_width: bool,
+        hints: bool,
     ) -> None:
-        """`attention` where the terminal is our own."""
+        """`attention` where the terminal is our own, `hints` where a person has only us to tell of keys and worker."""
         self._files = files
         self._page = page
         self._surface = surface
@@ -242,11 +264,11 @@ class Viewer:
         self._asked = ""
         """Id of the last request that was seen to wait."""
         self._has_own_width = has_own_width
+        self._hints = hints
         self._watch = Watch(files.chat, files.live)
         self._chat: Tail | None = None
         self._live = Tail(files.live)
-        patience = STARTING_S if isinstance(surface, Terminal) else math.inf  # a composer says it itself
-        self._expects_worker_until = time.monotonic() + patience
+        self._expects_worker_until = time.monotonic() + STARTING_S
         self._heard = b""
         self._is_to_suspend = False
 
@@ -312,12 +334,20 @@ class Viewer:
         finished = self._page.take([*found, *facts], is_running)
         if is_running:
             self._expects_worker_until = 0.0
-        elif time.monotonic() > self._expects_worker_until:
-            self._expects_worker_until = math.inf  # said once
-            finished += self._page.say("no worker runs; a message or cass --resume starts one")
-        self._show(finished, self._page.live(time.time(), height))
+        elif time.monotonic() > self._expects_worker_until and isinstance(self._surface, Stream):
+            self._expects_worker_until = math.inf  # said once, where it cannot be taken back
+            finished += self._page.say(NO_WORKER)
+        self._show(finished, self._bottom(height))
         if self._attention is not None:
             self._attend(self._attention, facts, is_running)
+
+    def _bottom(self, height: int) -> list[str]:
+        """What stands below the finished lines: what grows, and where nothing does, what the person can do."""
+        growing = self._page.live(time.time(), height)
+        if not self._hints or (self._page.is_running and growing):
+            return growing
+        is_missing = not self._page.is_running and time.monotonic() > self._expects_worker_until
+        return [*growing, *self._page.hint(f"{NO_WORKER} · q leaves" if is_missing else KEYS)][-max(height, 1) :]
 
     def _attend(self, attention: Attention, facts: Sequence[Record], is_running: bool) -> None:
         """Tell the terminal what the chat does, and the person what they may be waiting for."""
@@ -397,4 +427,4 @@ class Viewer:
             again = self._page.again(replace(look, reasoning=not look.reasoning), words)
         else:
             return
-        self._show(again, self._page.live(time.time(), self._surface.size()[1]))
+        self._show(again, self._bottom(self._surface.size()[1]))

@@ -431,7 +431,9 @@ def test_an_answer_grows_at_the_bottom_and_ends_as_finished_lines(
     worker.write(thinking("idle"))
     wait_for(lambda: " thinking" not in viewer.read())
     shown = viewer.glass.text[viewer.glass.text.index("❯ go") :].rstrip()
+    shown, _, hint = shown.rpartition("\n\n")
     assert shown == "❯ go\n\nFirst one.\n\n• a\n• b\n\n  x = 1\n  y = 2\n\nLast."
+    assert hint == "q leaves · Ctrl-O tool output · Ctrl-T reasoning"
 
 
 def test_a_call_runs_with_its_last_output_and_ends_with_its_result(
@@ -483,7 +485,7 @@ def test_the_end_of_the_worker_is_said_once_and_its_live_state_is_gone(files: Fi
     text = viewer.see("❯ still here")
     assert text.count("no worker runs") == 1
     assert "thinking" not in text
-    assert "half an ans\n\n… broken off" in text
+    assert "half an ans\n\n❯ still here" in text
 
 
 def test_j03_a_record_is_shown_when_its_line_is_whole_and_once(files: Files, pane: Callable[..., Pane]) -> None:
@@ -708,7 +710,7 @@ def test_frames_are_finished_lines_and_what_grows_and_nothing_when_nothing_does(
     viewer = framed(files)
     worker.write(Delta(of="a", text="One.\n\nTwo"))
     wait_for(lambda: "Two" in viewer.live)
-    assert viewer.printed.endswith("❯ go\n\nOne.\n")
+    assert viewer.printed.endswith("\x1b]133;A\a❯ go\x1b]133;C\a\n\nOne.\n")
     append(files, answer("One.\n\nTwo."), ended())
     worker.write(thinking("idle"))
     wait_for(lambda: viewer.live == "" and viewer.printed.endswith("\nOne.\n\nTwo.\n"))

@@ -49,7 +49,7 @@ def worker(files: Files) -> Iterator[LiveFile]:
     files.make()
     lock = presence.hold(files)
     live = LiveFile(files)
-    live.begin(Status(state="thinking", mode="read-only", provider="demo", model="demo", created_at=now()))
+    live.begin(Status(state="thinking", mode="read-only", provider="demo", model="demo", created_at=now(), turn="u"))
     yield live
     live.close()
     with contextlib.suppress(OSError):
@@ -112,7 +112,7 @@ def test_twenty_columns_are_enough(files: Files, tmux: Callable[..., Tmux]) -> N
     screen = tmux(columns=20, rows=50)
     view(screen, files)
     text = screen.until("no worker")
-    assert "one | two | three" in text.replace("\n", " ")
+    assert "one   two   three" in text
     assert "漢字漢字漢字漢字漢字\n漢字\n" in text or "漢字漢字漢字漢字漢字漢字" in text.replace("\n", "")
 
 
