@@ -23,7 +23,7 @@ from cass.records import (
     User,
 )
 from cass.tools.diff import unified
-from cass.viewer import calls, code, prose, render
+from cass.viewer import calls, changes, code, prose, render
 from cass.viewer.look import Look, ansi, look_for
 from cass.viewer.wrapping import NARROWEST
 from cass.visible import safe
@@ -276,7 +276,7 @@ def test_a_change_is_coloured_and_the_rest_is_dim() -> None:
 def test_a_new_file_is_shown_as_what_came_and_a_long_one_short_until_it_is_asked_for() -> None:
     block = changed("", "".join(f"{i}\n" for i in range(1, 101)), name="write", content="")
     lines = shown(block).split("\n")
-    assert (lines[1], lines[12], lines[13]) == ("  │   1 +1", "  │  12 +12", "  │ … 88 more lines (Ctrl-O)")
+    assert (lines[1], lines[12], lines[13]) == ("  │  1 +1", "  │ 12 +12", "  │ … 88 more lines (Ctrl-O)")
     assert len(lines) == 15
     assert "\n  │ 100 +100\n" in shown(block, Look(escapes=False, full=True))
 
@@ -288,6 +288,15 @@ def test_a_long_line_of_a_diff_goes_on_below_its_text(width: int) -> None:
     assert max(map(cell_len, lines)) <= width
     assert lines[1].startswith("  │ 1 +漢字    wo")
     assert lines[2].startswith("  │    ")
+
+
+def test_of_a_diff_of_ten_thousand_lines_the_beginning_is_shown_and_all_are_counted() -> None:
+    old, new = ("".join(f"{word} {i}\n" for i in range(10_000)) for word in ("line", "Line"))
+    lines = shown(changed(old, new, edits=[]), Look(width=40, escapes=False)).split("\n")
+    assert len(lines) == 1 + 12 + 1 + 1
+    assert lines[-1] == "  ╰ ok · +10,000 -10,000 · Applied"
+    assert 5_000 < len(shown(changed(old, new, edits=[]), Look(escapes=False, full=True)).split("\n")) < 20_000
+    assert changes.counts("@@ -0,0 +1,1 @@\n+ of (+7 -8)\n") == "+1 -0"
 
 
 def test_what_a_diff_holds_cannot_pass_for_a_part_of_it() -> None:

@@ -43,7 +43,9 @@ def unified(old: bytes | bytearray, new: bytes | bytearray) -> str | None:
         room -= len(lines[kept])
         kept += 1
     if kept < len(lines):
-        lines[kept:] = [f"\\ {len(lines) - kept:,} more lines of this diff were not kept\n"]
+        marks = Counter(line[0] for line in lines[kept:])
+        said = f"{len(lines) - kept:,} more lines of this diff were not kept (+{marks['+']} -{marks['-']})"
+        lines[kept:] = [f"\\ {said}\n"]
     return "".join(lines) or None
 
 

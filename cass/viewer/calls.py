@@ -17,7 +17,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.text import Text
@@ -77,12 +77,12 @@ def _head(block: Call, look: Look, mark: str = "●") -> list[Text]:
     else:
         style = GOOD if block.result.ok else BAD
     name = Text.assemble((safe_line(block.call.name), BOLD), " ")
-    first, *more = headline(block.call).split("\n")
-    shown, said = [Text(first), *map(Text, more)], ""
+    shown, said = headline(block.call).split("\n"), ""
     if block.request is None or look.is_framed:  # what is to be approved is never cut where it is asked
         shown, said = cut(shown, SHORT_LINES, look.short_characters, look)
-    shown = [name + shown[0], *shown[1:], *([Text(said, DIM)] if said else [])]
-    made = [part for line in shown for part in folded(line, look, 4)]
+    first, *more = map(Text, shown)
+    made = [part for line in (name + first, *more) for part in folded(line, look, 4)]
+    made += [Text(said, DIM)] if said else []
     return wrapping.indent(made, _UNDER, first=Text(f"{mark} ", style))
 
 
@@ -107,9 +107,10 @@ def _result(block: Call, result: ToolResult, look: Look) -> list[Text]:
     if len(body) <= 1 and len(content) < 200:
         return _foot(Text.assemble(*state, f" · {content}" if content else ""), look)
     if result.name == "shell":
-        made, hidden = _barred(ends([Text(line) for line in body], look), look), ""
+        made, hidden = _barred(ends(body, look), look), ""
     else:
-        made, hidden = _short([Text(line) for line in body], look)
+        shown, hidden = cut(body, SHORT_LINES, look.short_characters, look)
+        made = _barred(map(Text, shown), look)
     return made + _foot(Text.assemble(*state, (f" · {hidden}" if hidden else "", DIM)), look)
 
 
@@ -129,12 +130,6 @@ def _ending(block: Call, result: ToolResult, content: str) -> tuple[str, str]:
     took = f" · {duration(round(ended - began, 1))}" if began and ended and ended >= began else ""
     held = " · sandboxed" if result.sandboxed else ""
     return f" · {said}{took}{held}", output
-
-
-def _short(body: Sequence[Text], look: Look) -> tuple[list[Text], str]:
-    """`body` behind a bar, as much of it as the look has room for, and what to say of the rest."""
-    shown, said = cut(body, SHORT_LINES, look.short_characters, look)
-    return _barred(shown, look), said
 
 
 def _barred(body: Iterable[Text], look: Look) -> list[Text]:
@@ -168,19 +163,20 @@ def _changed(block: Call, look: Look) -> list[Text]:
         return [Text.assemble(_BAR, line) for line in changes.lines(block.result.diff, look, 4)]
     if block.call.name != "edit":
         return []
-    made, said = _short(_meant(block.call.arguments), look)
-    return made + (_barred([Text(said, DIM)], look) if said else [])
+    shown, said = cut(_meant(block.call.arguments), SHORT_LINES, look.short_characters, look)
+    lines = [Text(line, {"-": BAD, "+": GOOD}.get(line[0], DIM)) for line in shown]
+    return _barred([*lines, *([Text(said, DIM)] if said else [])], look)
 
 
-def _meant(arguments: Mapping[str, Any]) -> list[Text]:
+def _meant(arguments: Mapping[str, Any]) -> list[str]:
     """What an edit takes away and puts in its place; nothing for arguments that the tool would refuse."""
     edits = arguments.get("edits")
-    made: list[Text] = []
+    made: list[str] = []
     for edit in edits if isinstance(edits, list) else []:
         old, new = (edit.get("old_text"), edit.get("new_text")) if isinstance(edit, dict) else (None, None)
         if isinstance(old, str) and isinstance(new, str):
             diff = list(difflib.unified_diff(safe(old).splitlines(), safe(new).splitlines(), lineterm="", n=1))[2:]
-            made += [Text(line, {"-": BAD, "+": GOOD}.get(line[0], DIM)) for line in diff if line[0] != "@"]
+            made += [line for line in diff if line[0] != "@"]
     return made
 
 

@@ -7,6 +7,7 @@
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from rich.text import Text
@@ -16,28 +17,33 @@ from cass.viewer.look import BAD, DIM, GOOD, SHORT_LINES, Look, cut, folded
 from cass.visible import safe
 
 _HUNK = re.compile(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@")
+_REST = re.compile(r"^\\ .* \(\+(\d+) -(\d+)\)\n?\Z", re.MULTILINE)
+"""The last line of a diff that was cut: how many lines came and went below it. No line of a file begins like this."""
 _STYLES = {"-": BAD, "+": GOOD}
 
 
 def lines(diff: str, look: Look, taken: int) -> list[Text]:
     """A unified diff laid out with room for `taken` columns before it; in the short view its beginning."""
     rows = list(_rows(safe(diff)))
-    room = max((len(number) for number, _ in rows), default=0)
-    shown, said = cut([text for _, text in rows], SHORT_LINES, look.short_characters, look)
+    shown, said = cut([line for _, line in rows], SHORT_LINES, look.short_characters, look)
+    room = max((len(number) for number, _ in rows[: len(shown)]), default=0)
     made: list[Text] = []
-    for (number, _), text in zip(rows, shown, strict=False):
+    for (number, _), line in zip(rows, shown, strict=False):
+        text = Text(line, _STYLES.get(line[:1], DIM)) if number else Text(line, DIM)
         parts = folded(text, look, taken + room + 2)
         made += wrapping.indent(parts, Text(" " * (room + 2)), first=Text(f"{number:>{room}} ", DIM))
     return [*made, Text(said, DIM)] if said else made
 
 
 def counts(diff: str) -> str:
-    """How many lines came and went: ``+3 -1``."""
-    marks = [line[:1] for line in diff.split("\n")]
-    return f"+{marks.count('+'):,} -{marks.count('-'):,}"
+    """How many lines came and went: ``+3 -1``, those included of which a long diff only tells the number."""
+    marks = Counter(line[:1] for line in diff.split("\n"))
+    rest = _REST.search(diff)
+    came, went = map(int, rest.groups()) if rest else (0, 0)
+    return f"+{marks['+'] + came:,} -{marks['-'] + went:,}"
 
 
-def _rows(diff: str) -> Iterator[tuple[str, Text]]:
+def _rows(diff: str) -> Iterator[tuple[str, str]]:
     """Number and text of each line; between two hunks one that says that something is left out."""
     old = new = 0
     for index, line in enumerate(diff.removesuffix("\n").split("\n")):
@@ -46,12 +52,10 @@ def _rows(diff: str) -> Iterator[tuple[str, Text]]:
             start, length, new_start, new_length = map(int, found.groups())
             old, new = start + (not length), new_start + (not new_length)
             if index:
-                yield "", Text("⋮", DIM)
+                yield "", "⋮"
         elif mark == "\\":
-            yield "", Text(line[1:], DIM)
-        else:
-            text = Text(line[1:])
-            text.expand_tabs(wrapping.TAB)  # in the columns that they have in the file
-            yield str(old if mark == "-" else new), Text(mark, _STYLES.get(mark, DIM)).append_text(text)
+            yield "", line[1:]
+        else:  # tabs in the columns that they have in the file
+            yield str(old if mark == "-" else new), mark + wrapping.untabbed(line[1:])
             old += mark != "+"
             new += mark != "-"

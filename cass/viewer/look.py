@@ -137,11 +137,11 @@ def folded(text: Text, look: Look, taken: int) -> list[Text]:
     return [text] if look.plain else wrapping.fold(text, max(look.width - taken, wrapping.NARROWEST))
 
 
-def cut(body: Sequence[Text], most: int, characters: int, look: Look) -> tuple[list[Text], str]:
+def cut(body: Sequence[str], most: int, characters: int, look: Look) -> tuple[list[str], str]:
     """The first `most` lines of `body` and of these the first so many characters, and what to say of the rest."""
     if look.full:
         return list(body), ""
-    shown: list[Text] = []
+    shown: list[str] = []
     for line in body[:most]:
         if characters <= 0:
             break
@@ -153,25 +153,25 @@ def cut(body: Sequence[Text], most: int, characters: int, look: Look) -> tuple[l
     return shown, more(missing, "character") if missing else ""
 
 
-def ends(body: Sequence[Text], look: Look) -> list[Text]:
+def ends(body: Sequence[str], look: Look) -> list[Text]:
     """The first few and the last lines of `body`, and between them what to say of the rest."""
     room = look.short_characters
     if look.full or (len(body) <= SHORT_LINES and sum(map(len, body)) <= room):
-        return list(body)
+        return [Text(line) for line in body]
     head = _fitting(body[:HEAD_LINES], room // 3)
     tail = _fitting(body[: len(head) - 1 : -1] if head else body[::-1], room - sum(map(len, head)))
     tail = tail[: SHORT_LINES - len(head)][::-1]
     hidden = len(body) - len(head) - len(tail)
     if tail:
-        return [*head, Text(more(hidden, "line"), DIM), *tail]
+        return [*map(Text, head), Text(more(hidden, "line"), DIM), *map(Text, tail)]
     last = body[-1]  # too long by itself
     said = [Text(more(hidden - 1, "line"), DIM)] if hidden > 1 else []
-    return [*head, *said, Text(more(len(last) - room, "character"), DIM), last[-room:]]
+    return [*map(Text, head), *said, Text(more(len(last) - room, "character"), DIM), Text(last[-room:])]
 
 
-def _fitting(body: Iterable[Text], characters: int) -> list[Text]:
+def _fitting(body: Iterable[str], characters: int) -> list[str]:
     """The first lines of `body` that have whole room within so many characters."""
-    fitting: list[Text] = []
+    fitting: list[str] = []
     for line in body:
         characters -= len(line)
         if characters < 0:

@@ -68,9 +68,9 @@ def header(meta: Meta, look: Look, mode: str = "") -> list[Text]:
 
 
 def user(message: User, look: Look) -> list[Text]:
-    body = [Text(line, BOLD) for line in safe(message.content).strip("\n").split("\n")]
+    body = safe(message.content).strip("\n").split("\n")
     shown, said = cut(body, MESSAGE_LINES, MESSAGE_CHARACTERS, look)
-    made = [part for line in shown for part in wrapped(line, look, 2)]
+    made = [part for line in shown for part in wrapped(Text(line, BOLD), look, 2)]
     made += wrapped(Text(said, DIM), look, 2) if said else []
     by = message.origin.get("by", "composer")
     if by != "composer":
