@@ -4,6 +4,7 @@ Nothing is watched here: `read` costs a stat when nothing happened, and the call
 """
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from cass.records import BadRecord, Notice, Record, decode
@@ -30,36 +31,39 @@ class Tail:
 
     @classmethod
     def last(cls, path: Path, size: int = CHUNK) -> "Tail":
-        """From the first whole line among the last `size` bytes."""
+        """From the first whole line among the last `size` bytes; where no line ends there, from the one they are in."""
         tail = cls(path)
         if tail._fd is not None and (length := os.fstat(tail._fd).st_size) > size:
-            piece = os.pread(tail._fd, size, length - size)
-            tail.offset = length - size + piece.find(b"\n") + 1
-            tail._line = None
+            found = os.pread(tail._fd, size, length - size).find(b"\n")
+            tail.offset = length - size + found + 1 if found >= 0 else _begin_of_line(tail._fd, length - size)
+            tail._line = None if tail.offset else 0
         return tail
 
     def read(self) -> list[Record]:
         """Records appended since the last call; a damaged line becomes a warning that names its place."""
-        found = []
-        for line in self.lines():
-            self._count()
-            if line.strip():
-                found.append(self._decode(line))
-        return found
+        return [record for lines in self._pieces() for record in self._records(lines)]
 
     def lines(self) -> list[bytes]:
         """Whole lines appended since the last call, without their ends."""
-        lines: list[bytes] = []
+        return [line for lines in self._pieces() for line in lines]
+
+    def _pieces(self) -> Iterator[list[bytes]]:
+        """New lines, those of each file together: the lines of another file are counted from 1."""
         if self._fd is not None:
-            lines += self._read_on()
+            yield self._read_on()
         if self._was_replaced():
             if self._fd is not None:
-                lines += self._read_on()  # what the old file got between our read and its replacement
+                yield self._read_on()  # what the old file got between our read and its replacement
             self.close()
             if self._open():
                 self.offset, self._rest, self._line = 0, b"", 0
-                lines += self._read_on()
-        return lines
+                yield self._read_on()
+
+    def _records(self, lines: list[bytes]) -> Iterator[Record]:
+        for line in lines:
+            self._count()
+            if line.strip():
+                yield self._decode(line)
 
     @property
     def inode(self) -> int:
@@ -123,3 +127,14 @@ class Tail:
         except BadRecord as e:
             place = f"line {self._line}" if self._line is not None else f"a line before byte {self.offset}"
             return Notice(level="warning", text=f"{self.path}: {place} is damaged and was skipped: {e}")
+
+
+def _begin_of_line(fd: int, place: int) -> int:
+    """The byte where the line begins that holds the byte at `place`."""
+    while place > 0:
+        start = max(place - CHUNK, 0)
+        found = os.pread(fd, place - start, start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        place = start
+    return 0

@@ -118,6 +118,20 @@ def test_a_replaced_file_is_read_from_its_beginning_after_the_end_of_the_old_one
     tail.close()
 
 
+def test_lines_are_counted_in_the_file_that_they_stand_in(path):
+    append(path, line("a"), line("b"))
+    tail = Tail(path)
+    tail.read()
+    append(path, b"bad\n")
+    new = path.with_name("new")
+    append(new, line("c"), b"worse\n")
+    new.rename(path)
+    bad, _, worse = tail.read()
+    assert "line 3 is damaged" in bad.text
+    assert "line 2 is damaged" in worse.text
+    tail.close()
+
+
 @pytest.mark.parametrize("content", [b"", line("a"), line("a") + b"half"])
 def test_from_the_end_only_what_comes_later_is_read(path, content):
     append(path, content)
@@ -184,12 +198,23 @@ def test_the_last_bytes_begin_with_a_whole_line(path, size):
 
 
 @pytest.mark.parametrize("size", [1, 10, 100])
-def test_the_last_bytes_of_one_long_line_hold_none(path, size):
-    append(path, line("a"), line("x" * 1000)[:-1])
+@pytest.mark.parametrize("length", [1000, 3 << 20])
+def test_a_line_that_is_longer_than_the_last_bytes_is_whole_once_it_ends(path, size, length):
+    append(path, line("a"), line("x" * length)[:-1])
     tail = Tail.last(path, size)
     assert tail.read() == []
     append(path, b"\n", line("b"))
-    assert texts(tail.read())[-1] == "b"
+    assert [len(text) for text in texts(tail.read())] == [length, 1]
+    tail.close()
+
+
+def test_the_only_line_of_a_file_is_whole_once_it_ends(path):
+    append(path, line("x" * 1000)[:-1])
+    tail = Tail.last(path, 10)
+    append(path, b"\n", b"bad\n")
+    found = tail.read()
+    assert [len(text) for text in texts(found[:1])] == [1000]
+    assert "line 2 is damaged" in found[1].text
     tail.close()
 
 
