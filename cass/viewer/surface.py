@@ -6,6 +6,7 @@ frame, ``""`` for nothing.
 """
 
 import contextlib
+import errno
 import os
 import re
 import termios
@@ -15,6 +16,7 @@ from typing import Protocol
 from rich.cells import cell_len
 
 from cass import jsonl
+from cass.errors import CassError
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 UNKNOWN = 80
@@ -109,7 +111,7 @@ class Terminal:
         self._listen()
 
     def close(self) -> None:
-        with contextlib.suppress(OSError, termios.error):  # a terminal that is gone needs no restoring
+        with contextlib.suppress(OSError, CassError, termios.error):  # a terminal that is gone needs no restoring
             if self._modes is not None:
                 termios.tcsetattr(STDIN, termios.TCSADRAIN, self._modes)
             self.show((), ())
@@ -147,6 +149,11 @@ def columns() -> int:
 
 
 def write(data: bytes) -> None:
-    """All of `data` to standard output."""
+    """All of `data` to standard output. Raises BrokenPipeError where its reader, or the terminal, is gone."""
     while data:
-        data = data[os.write(STDOUT, data) :]
+        try:
+            data = data[os.write(STDOUT, data) :]
+        except OSError as e:
+            if e.errno in (errno.EPIPE, errno.EIO):
+                raise BrokenPipeError(*e.args) from e
+            raise CassError(f"cannot write to standard output: {e.strerror}") from e

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 
 from cass import jsonl, preferences, presence, records
-from cass.errors import UsageError
+from cass.errors import CassError, UsageError
 from cass.home import Files
 from cass.records import BadRecord, Record, TurnEnd
 from cass.tail import Tail
@@ -116,7 +116,7 @@ def _look(files: Files, options: Options, is_terminal: bool) -> Look:
     return replace(
         look,
         width=options.width or columns(),
-        plain=options.plain or not (shows or escapes),
+        plain=options.plain or not (shows or escapes or options.width),
         escapes=escapes,
         color=look.color and escapes,
         full=options.full,
@@ -315,7 +315,7 @@ class Viewer:
 
     def close(self) -> None:
         if self._attention is not None:
-            with contextlib.suppress(OSError):  # the terminal is gone
+            with contextlib.suppress(OSError, CassError):  # the terminal is gone
                 write(self._attention.end().encode())
         self._surface.close()
         self._watch.close()

@@ -384,6 +384,24 @@ def test_who_closes_the_pipe_early_hears_nothing_more(files: Files) -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_full_disk_is_an_error_that_says_so(files: Files) -> None:
+    append(files, user("hello"))
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(argv("cass-view", files.chat_id), stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "cass-view: cannot write to standard output: No space left on device\n",
+    )
+
+
+def test_a_width_that_is_asked_for_is_that_of_the_lines_in_a_pipe_too(files: Files) -> None:
+    append(files, answer("word " * 40 + "\n\n| a | b |\n|---|---|\n| 1 | 2 |"), ended())
+    assert "word " * 40 in run(files).stdout
+    lines = run(files, "--width", "30").stdout.split("\n")
+    assert max(map(len, lines)) <= 30
+    assert "a   b" in lines
+
+
 def test_a_chat_of_a_hundred_megabytes_is_not_loaded_to_be_shown(files: Files) -> None:
     line = encode(user("x" * 100_000))
     with files.chat.open("ab") as chat:
