@@ -9,6 +9,7 @@ CPU is user and system time of a program and all its children. Standard library 
 import argparse
 import compileall
 import contextlib
+import functools
 import http.server
 import json
 import os
@@ -26,6 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / "bin"
+DELTAS = (200, 20_000)
 PYTHON = [str(ROOT / ".venv/bin/python"), "-I"]
 
 
@@ -91,10 +93,10 @@ def fill(home: Path, count: int) -> None:
 
 
 class Model(http.server.BaseHTTPRequestHandler):
-    """Answers any request with a stream of deltas, each in an HTTP chunk of its own."""
+    """Answers a request to ``/NUMBER/...`` with so many deltas, each in an HTTP chunk of its own, as fast as
+    they are taken."""
 
     protocol_version = "HTTP/1.1"
-    deltas = 200
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -102,33 +104,37 @@ class Model(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        for number in range(self.deltas):
-            self.event({"delta": {"content": f"word{number} "}, "finish_reason": None})
-        self.event({"delta": {}, "finish_reason": "stop"})
-        self.chunk(b"data: [DONE]\n\n")
-        self.chunk(b"")
-
-    def event(self, choice: dict[str, object]) -> None:
-        whole = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-        self.chunk(b"data: %s\n\n" % json.dumps(whole | {"choices": [{"index": 0, **choice}]}).encode())
-
-    def chunk(self, data: bytes) -> None:
-        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.write(stream(int(self.path.split("/")[1])))
 
     def log_message(self, format: str, *args: object) -> None:
         pass
 
 
+@functools.cache
+def stream(deltas: int) -> bytes:
+    """The body of an answer."""
+    whole = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    choices: list[dict[str, object]] = [
+        {"index": 0, "delta": {"content": f"word{number} "}, "finish_reason": None} for number in range(deltas)
+    ]
+    choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
+    events = [json.dumps(whole | {"choices": [choice]}).encode() for choice in choices]
+    events = [b"data: %s\n\n" % event for event in (*events, b"[DONE]")]
+    return b"".join(b"%x\r\n%s\r\n" % (len(event), event) for event in (*events, b""))
+
+
 @contextlib.contextmanager
 def model_server() -> Iterator[str]:
-    """The base URL of a `Model`, in a process of its own."""
+    """The address of a `Model`, in a process of its own."""
+    for deltas in DELTAS:
+        stream(deltas)  # made now, not while somebody waits
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
     pid = os.fork()
     if pid == 0:
         server.serve_forever()
     server.server_close()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
+        yield f"http://127.0.0.1:{server.server_port}"
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -224,22 +230,16 @@ def send(scratch: contextlib.ExitStack) -> list[Row]:
 
 def once(scratch: contextlib.ExitStack) -> list[Row]:
     environ = environment(scratch_home(scratch)) | {"BENCH_KEY": "k"}
-    url = scratch.enter_context(model_server())
-    command = [
-        str(BIN / "cass"),
-        "-P",
-        "openai",
-        "--base-url",
-        url,
-        "--api-key-env",
-        "BENCH_KEY",
-        "-m",
-        "m",
-        "-p",
-        "hi",
-    ]
-    bare = [*PYTHON, "-c", BARE, url]
-    return [Row("cass -p, 200 deltas", 1.2, lambda: run(command, environ), lambda: run(bare, environ))]
+    address = scratch.enter_context(model_server())
+
+    def row(deltas: int) -> Row:
+        url = f"{address}/{deltas}/v1"
+        to = ["-P", "openai", "--base-url", url, "--api-key-env", "BENCH_KEY", "-m", "m"]
+        command = [str(BIN / "cass"), *to, "-p", "hi"]
+        bare = [*PYTHON, "-c", BARE, url]
+        return Row(f"cass -p, {deltas:,} deltas", 1.2, lambda: run(command, environ), lambda: run(bare, environ))
+
+    return [row(deltas) for deltas in DELTAS]
 
 
 def prompt(scratch: contextlib.ExitStack) -> list[Row]:

@@ -66,7 +66,7 @@ LOOKS = [
     Look(width=60, is_framed=True, marks=True, color=False),
 ]
 OURS = re.compile(
-    r"\x1b\[[0-9;]*m|\x1b\]133;(?:A|C|D;[01])\x07|\x1b\]8;id=\d+;(?:https?://|mailto:)[\x21-\x7e]+\x1b\\|\x1b\]8;;\x1b\\"
+    r"\x1b\[[0-9;]*m|\x1b\]133;(?:A|C|D;[01])\x1b\\|\x1b\]8;id=\d+;(?:https?://|mailto:)[\x21-\x7e]+\x1b\\|\x1b\]8;;\x1b\\"
 )
 
 

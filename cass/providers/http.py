@@ -215,8 +215,37 @@ async def _events(response: httpx.Response, read_timeout_s: float) -> AsyncGener
 def _pieces(response: httpx.Response) -> AsyncGenerator[bytes]:
     """The body as it comes. A server was asked not to compress; one that does all the same is heard too."""
     coding = response.headers.get("content-encoding", "identity").strip().lower()
-    raw: AsyncGenerator[bytes] = response.aiter_raw()  # type: ignore[assignment]
+    raw = _together(response.aiter_raw())
     return raw if coding in ("", "identity") else _inflated(raw, coding)
+
+
+async def _together(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    """Chunks that are here already as one piece: a server that is fast sends hundreds of deltas at a time, each in an
+    HTTP chunk of its own, and all that comes after this would be done for each of them."""
+    ready: list[bytes] = []
+    news = asyncio.Event()
+
+    async def take() -> None:
+        try:
+            async for chunk in chunks:
+                ready.append(chunk)
+                news.set()
+        finally:
+            news.set()
+
+    taking = asyncio.create_task(take())
+    try:
+        while ready or not taking.done():
+            await news.wait()
+            news.clear()
+            piece = b"".join(ready)
+            ready.clear()
+            if piece:
+                yield piece
+        taking.result()  # raises what ended it
+    finally:
+        taking.cancel()
+        await asyncio.wait([taking])
 
 
 async def _inflated(raw: AsyncGenerator[bytes], coding: str) -> AsyncGenerator[bytes]:

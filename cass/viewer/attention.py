@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from cass import announce
 from cass.announce import FOCUS_REPORTS, KEEP_TITLE, NO_FOCUS_REPORTS, TITLE_OF_BEFORE
 
-PROMPT, OUTPUT = "\x1b]133;A\a", "\x1b]133;C\a"
+PROMPT, OUTPUT = "\x1b]133;A\x1b\\", "\x1b]133;C\x1b\\"
 """A user's message begins; it ended, and what the model says begins."""
 
 _FOCUS = re.compile(rb"\x1b\[[IO]")
@@ -19,7 +19,7 @@ _TMUX_S = 1.0
 
 def done(is_well: bool) -> str:
     """The mark at the end of a turn."""
-    return f"\x1b]133;D;{0 if is_well else 1}\a"
+    return f"\x1b]133;D;{0 if is_well else 1}\x1b\\"
 
 
 class Attention:

@@ -646,7 +646,7 @@ def test_turns_are_marked_for_the_terminal(files: Files, pane: Callable[..., Pan
     viewer.see("three")
     marks = [said for said in viewer.glass.told if said.startswith("133")]
     assert marks == ["133;A", "133;C", "133;D;0", "133;A", "133;C", "133;D;1", "133;A", "133;C"]
-    assert b"\x1b]133;A\x07\x1b[1;36m" + "❯ ".encode() in viewer.raw
+    assert b"\x1b]133;A\x1b\\\x1b[1;36m" + "❯ ".encode() in viewer.raw
     assert b"]133" not in run(files, "--color", "always").stdout.encode()
 
 
@@ -728,7 +728,7 @@ def test_frames_are_finished_lines_and_what_grows_and_nothing_when_nothing_does(
     viewer = framed(files)
     worker.write(Delta(of="a", text="One.\n\nTwo"))
     wait_for(lambda: "Two" in viewer.live)
-    assert viewer.printed.endswith("\x1b]133;A\a❯ go\x1b]133;C\a\n\nOne.\n")
+    assert viewer.printed.endswith("\x1b]133;A\x1b\\❯ go\x1b]133;C\x1b\\\n\nOne.\n")
     append(files, answer("One.\n\nTwo."), ended())
     worker.write(thinking("idle"))
     wait_for(lambda: viewer.live == "" and viewer.printed.endswith("\nOne.\n\nTwo.\n"))

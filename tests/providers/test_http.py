@@ -72,8 +72,16 @@ def text(deltas: list[Delta]) -> str:
     return "".join(delta.text or "" for delta in deltas)
 
 
+def test_deltas_that_come_at_once_are_taken_together():
+    with scripted.Server([scripted.says("word " * 2000, deltas=2000)]) as server:
+        deltas, message = ask(server.base_url)
+    assert isinstance(message, Assistant)
+    assert text(deltas) == message.content == "word " * 2000
+    assert len(deltas) < 1000
+
+
 def test_an_answer_comes_as_deltas_and_then_whole():
-    with scripted.Server([scripted.says("hello world", deltas=4)]) as server:
+    with scripted.Server([scripted.says("hello world", deltas=4, delay_s=0.1)]) as server:
         deltas, message = ask(server.base_url)
         assert isinstance(message, Assistant)
         assert (text(deltas), message.content, message.id, message.model) == ("hello world", "hello world", "of", "m")
