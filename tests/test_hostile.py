@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cass.announce import notice, title
 from cass.records import (
     Approval,
     ApprovalRequest,
@@ -28,7 +29,7 @@ from cass.records import (
     encode,
 )
 from cass.viewer import prose
-from cass.viewer.attention import Attention, notice, title
+from cass.viewer.attention import Attention
 from cass.viewer.look import Look, ansi
 from cass.viewer.page import Page
 
