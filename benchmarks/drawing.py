@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """What drawing costs: benchmarks/drawing.py [-n RUNS] [NAME ...]
 
-`delta`: from a worker's write of a delta to its text on a terminal, at 100 a second. `idle`: CPU of a viewer to which
-nothing happens. `open`: from exec to the last message on the screen, of a 100 MB chat beside an empty one. The viewer
-runs on a terminal of its own, beside a worker as far as a viewer can see. Standard library only; Linux.
+`delta`: from a worker's write of a delta to its text on a terminal, at 100 a second. `answer`: what a delta of a long
+answer costs beside one of a short answer. `idle`: CPU of a viewer to which nothing happens. `open`: from exec to the last
+message on the screen, of a 100 MB chat beside an empty one. The viewer runs on a terminal of its own, beside a worker as
+far as a viewer can see. Standard library only; Linux.
 """
 
 import argparse
@@ -29,6 +30,16 @@ CHAT = "2026-06-20-120000-0000"
 AT = "2026-06-20T12:00:00.000Z"
 DELTAS = 500
 STEP_S = 0.01
+SHORT, LONG = 2_500, 20_000
+PIECES = [*["some ", "words ", "and *more* ", "of `them` "] * 12, "\n\n", "- a remark\n", "- and one more\n", "\n"]
+PIECES += [
+    "```python\n",
+    *["x = ", "'a string'", "\n"] * 8,
+    "```\n\n",
+    *["| a | b |\n", "|---|---|\n"],
+    *["| 1 | two |\n"] * 25,
+]
+PIECES += ["\n"]
 IDLE_S = 30.0
 PATIENCE_S = 20.0
 BIG = 100 << 20
@@ -141,6 +152,27 @@ def delta(runs: int) -> str:
     return f"p50 {took[len(took) // 2]:.1f} ms, p95 {took[len(took) * 95 // 100]:.1f} ms, most {took[-1]:.1f} ms"
 
 
+def answer(runs: int) -> str:
+    """CPU of a viewer for each delta of a long answer, beside the same for a short one."""
+    took: dict[int, list[float]] = {SHORT: [], LONG: []}
+    for number in (SHORT, LONG) * max(runs // 2, 1):
+        with home_with() as home, worker(home) as write:
+            screen = Screen(home)
+            screen.until(b"thinking")
+            screen.drain(1)
+            cpu = screen.cpu()
+            for i in range(number):
+                write({"type": "delta", "of": "b", "text": PIECES[i % len(PIECES)]})
+                if i % 100 == 0:
+                    screen.drain(0.01)
+            write({"type": "delta", "of": "b", "text": "\n\nthatisall"})
+            screen.until(b"thatisall")
+            took[number].append((screen.cpu() - cpu) / number * 1e6)
+            screen.close()
+    short, long = (min(took[number]) for number in (SHORT, LONG))
+    return f"{long / short:.2f} x ({short:.0f} us a delta of {SHORT:,}, {long:.0f} of {LONG:,})"
+
+
 def idle(runs: int) -> str:
     """Percent of one CPU, from half a minute after the last thing happened."""
     shares: list[float] = []
@@ -172,6 +204,7 @@ def first_paint(runs: int) -> str:
 
 ROWS = {
     "delta": (delta, "p95 under 10 ms"),
+    "answer": (answer, "under 1.2 x"),
     "idle": (idle, "under 0.5%"),
     "open": (first_paint, "under 150 ms more"),
 }
