@@ -2,9 +2,9 @@
 """What drawing costs: benchmarks/drawing.py [-n RUNS] [NAME ...]
 
 `delta`: from a worker's write of a delta to its text on a terminal, at 100 a second. `answer`: what a delta of a long
-answer costs beside one of a short answer. `idle`: CPU of a viewer to which nothing happens. `open`: from exec to the last
-message on the screen, of a 100 MB chat beside an empty one. The viewer runs on a terminal of its own, beside a worker as
-far as a viewer can see. Standard library only; Linux.
+answer costs beside one of a short answer. `idle`: CPU of a viewer to which nothing happens. `open`: from exec to the
+last message on the screen, of a 100 MB chat beside an empty one. The viewer runs on a terminal of its own, beside a
+worker as far as a viewer can see. Standard library only; Linux.
 """
 
 import argparse

@@ -156,7 +156,8 @@ class Splitter:
         return len(self._open) - self._parsed > self._parsed // 10
 
     def _parse(self) -> list[Piece]:
-        tops = _tops(PARSER.parse("".join(self._open)))
+        tokens = PARSER.parse("".join(self._open))
+        tops = _tops(tokens)
         self._parsed = len(self._open)
         if not tops:
             return []
@@ -168,7 +169,7 @@ class Splitter:
         if last.type in _CLOSED_AT_ONCE or (last.type in _CLOSED_BY_BLANK and self._open[-1].isspace()):
             return pieces + self._cut(len(self._open))
         if last.type in ("bullet_list_open", "ordered_list_open") and len(self._open) > self._long:
-            return pieces + self._cut_list()
+            return pieces + self._cut_list(tokens[tokens.index(last) :])
         if last.type == "table_open" and (self._head or len(self._open) > self._long):
             return pieces + self._cut_rows()
         return pieces
@@ -191,15 +192,14 @@ class Splitter:
         self._fence = marker
         return [Fence(info.strip()), *(piece for line in lines for piece in self._take(line))]
 
-    def _cut_list(self) -> list[Piece]:
-        """Give all items of the open list but the last."""
-        tokens = PARSER.parse("".join(self._open))
+    def _cut_list(self, tokens: list[Token]) -> list[Piece]:
+        """Give all items of the open list but the last. Its tokens are the first of these."""
         items = [token for token in tokens if token.type == "list_item_open" and token.level == 1]
         first, last = items[0], items[-1]
         # An ordered list that does not count by itself ("1. 1. 1.") would begin again at each cut.
         if len(items) == 1 or (first.info and int(last.info) != int(first.info) + len(items) - 1):
             return []
-        pieces = self._cut(_start(last))
+        pieces = self._cut(_start(last) - _start(tokens[0]))
         self._continues = True
         return pieces
 

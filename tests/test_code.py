@@ -85,4 +85,4 @@ def test_a_listing_costs_time_in_proportion_to_its_length_whatever_is_open() -> 
         return time.process_time() - started
 
     cost(20)
-    assert cost(1200) < 8 * min(cost(300) for _ in range(2)) + 0.05
+    assert cost(1600) < 24 * min(cost(200) for _ in range(2)) + 0.05  # its square: 64
