@@ -30,7 +30,7 @@ done
 exit $status
 """
 _REPORT_BYTES = 65_536
-_STEP_S = 0.002
+_STEP_S = 0.0005
 """Between two looks whether it has ended."""
 
 
