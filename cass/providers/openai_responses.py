@@ -225,8 +225,8 @@ class Parser(Answer):
                 if place not in self._items:
                     self._added(place, item)
                 if item.get("encrypted_content") or item.get("content"):  # else it would be looked for at the provider
-                    self._items[place].setdefault("summary", [])
-                    self._items[place].update((key, item[key]) for key in _KEPT if item.get(key))
+                    kept = {key: item.get(key) or [] for key in _KEPT if item.get(key) or key == "summary"}
+                    self._items[place].update(kept)
 
     def _over(self, response: dict[str, Any]) -> None:
         self.use(response.get("usage"))
