@@ -9,6 +9,8 @@ bytes, as they are to git.
 import os
 import re
 import stat
+from collections.abc import Callable
+from functools import lru_cache
 
 HEAVY = (
     *("node_modules", "bower_components", "vendor", "target", "__pycache__", "site-packages"),
@@ -21,54 +23,113 @@ IGNORE_FILE_BYTES = 1 << 20
 
 
 class Patterns:
-    """The patterns of one ignore file; the last that matches decides. False where the file holds none."""
+    """The patterns of one ignore file; the last that matches decides. False where the file holds none.
+
+    Most names match nothing, and to find that must cost little: the expressions are compiled, and the path is looked
+    at, only for a name that some pattern may mean.
+    """
 
     def __init__(self, text: bytes, base: int) -> None:
         """`base`: how many bytes of an absolute path stand before what its patterns with a slash speak of."""
         self._base = base
-        rules = [rule for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n") if (rule := _rule(line))]
-        # Neighbours of the same kind are one regular expression.
-        runs: list[tuple[_Kind, list[bytes]]] = []
-        for kind_of_rule, regex in rules:
-            if runs and runs[-1][0] == kind_of_rule:
-                runs[-1][1].append(regex)
-            else:
-                runs.append((kind_of_rule, [regex]))
-        compiled = [(of, re.compile(b"|".join(regexes), re.DOTALL).fullmatch) for of, regexes in reversed(runs)]
-        # For a file, and for a directory: (ignored, by name, match), last pattern first.
-        self._runs = [
-            [(ignored, by_name, match) for (ignored, by_name, dirs_only), match in compiled if is_dir or not dirs_only]
-            for is_dir in (False, True)
-        ]
-        self._names_only = [all(by_name for _, by_name, _ in kind_runs) for kind_runs in self._runs]
-        self._known: tuple[dict[bytes, bool | None], dict[bytes, bool | None]] = ({}, {})
+        lines = text.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        self._rules = [rule for line in lines if (rule := _rule(line))]
+        self._compiled: tuple[list[_Run], list[_Run]] | None = None
+        hints = {hint for _, _, hint in self._rules}
+        self._names = frozenset(text for kind, text in hints if kind == _NAME)
+        self._ends = tuple(text for kind, text in hints if kind == _END)
+        self._begins = tuple(text for kind, text in hints if kind == _BEGIN)
+        others = [text for kind, text in hints if kind == _REGEX]
+        self._others = re.compile(b"|".join(others), re.DOTALL).fullmatch if others else None
 
     def __bool__(self) -> bool:
-        return bool(self._runs[True])
+        return bool(self._rules)
+
+    @property
+    def reaches_any(self) -> bool:
+        return bool(self._begins)
+
+    def reaches(self, folder: bytes) -> bool:
+        """Whether there are patterns that may mean anything in `folder`, whatever its name."""
+        below = folder[self._base :]
+        return any(below.startswith(begin) or begin.startswith(below) for begin in self._begins)
+
+    def may_mean(self, name: bytes) -> bool:
+        """Whether any other pattern may mean something of that name."""
+        return name in self._names or name.endswith(self._ends) or bool(self._others and self._others(name))
 
     def verdict(self, folder: bytes, name: bytes, is_directory: bool) -> bool | None:
         """Whether `name` in `folder` (absolute, ending in ``/``) is ignored; None: these patterns do not say."""
-        if not self._names_only[is_directory]:
-            return self._match((folder + name)[self._base :], name, is_directory)
-        known = self._known[is_directory]
-        if name not in known:
-            known[name] = self._match(name, name, is_directory)
-        return known[name]
-
-    def _match(self, path: bytes, name: bytes, is_directory: bool) -> bool | None:
-        for ignored, by_name, match in self._runs[is_directory]:
+        path = (folder + name)[self._base :]
+        self._compiled = self._compiled or self._compile()
+        for ignored, by_name, match in self._compiled[is_directory]:
             if match(name if by_name else path):
                 return ignored
         return None
 
+    def _compile(self) -> "tuple[list[_Run], list[_Run]]":
+        """The runs for files, and for directories, the last pattern first."""
+        # Neighbours of the same kind are one regular expression.
+        runs: list[tuple[_Kind, list[bytes]]] = []
+        for kind, regex, _ in self._rules:
+            if runs and runs[-1][0] == kind:
+                runs[-1][1].append(regex)
+            else:
+                runs.append((kind, [regex]))
+        compiled = [(of, re.compile(b"|".join(regexes), re.DOTALL)) for of, regexes in reversed(runs)]
+        return [_run(of, regex) for of, regex in compiled if not of[2]], [_run(of, regex) for of, regex in compiled]
 
+
+def _run(kind: "_Kind", regex: re.Pattern[bytes]) -> "_Run":
+    ignored, by_name, _ = kind
+    return ignored, by_name, regex.fullmatch
+
+
+class Chain:
+    """The patterns of several files, strongest first, with what they have said of names so far."""
+
+    def __init__(self, patterns: tuple[Patterns, ...]) -> None:
+        self.patterns = patterns
+        self._reaching = tuple(one for one in patterns if one.reaches_any)
+        self.known: tuple[dict[str, int], dict[str, int]] = ({}, {})
+        """Of files and of directories: verdicts that hold for a name in any folder that no pattern `reaches`."""
+
+    def reaches(self, folder: bytes) -> bool:
+        return bool(self._reaching) and any(patterns.reaches(folder) for patterns in self._reaching)
+
+    def verdict(self, folder: bytes, name: str, is_directory: bool, reached: bool) -> int:
+        """`MEANT`, `IGNORED` or `HEAVY_ONE`. `reached`: whether some pattern reaches the folder."""
+        raw = os.fsencode(name)
+        found = IGNORED if name == ".git" else MEANT
+        depends = reached
+        for patterns in self.patterns if name != ".git" else ():
+            if not (reached or patterns.may_mean(raw)):
+                continue
+            depends = depends or patterns is not HEAVY_PATTERNS
+            if (said := patterns.verdict(folder, raw, is_directory)) is not None:
+                if said:
+                    found = HEAVY_ONE if patterns is HEAVY_PATTERNS else IGNORED
+                break
+        if not depends:
+            self.known[is_directory][name] = found
+        return found
+
+
+MEANT, IGNORED, HEAVY_ONE = range(3)
+
+Group = tuple[Patterns, ...]
+"""Patterns of several files of one sort, strongest first."""
 _Kind = tuple[bool, bool, bool]  # ignored, matched against the name alone, for directories only
-Chain = tuple[Patterns, ...]
-"""Patterns of several files, strongest first."""
+_Run = tuple[bool, bool, Callable[[bytes], object]]  # ignored, matched against the name alone, match
+_NAME, _END, _REGEX, _BEGIN = range(4)
+_Hint = tuple[int, bytes]  # what a name must be, end in or match; or how the path below the ignore file must begin
+_WIDE = re.compile(rb"[\[\\]|[^/]\*\*")
+_SPECIAL = re.compile(rb"[*?\[\\]")
 
 
-def _rule(line: bytes) -> tuple[_Kind, bytes] | None:
-    """One line of an ignore file as its kind and a regular expression; None if it can match nothing."""
+@lru_cache(maxsize=4096)  # the same lines stand in the ignore files of many projects
+def _rule(line: bytes) -> tuple[_Kind, bytes, _Hint] | None:
+    """One line of an ignore file: its kind, a regular expression and a hint; None if it can match nothing."""
     if line.startswith(b"#"):
         return None
     pattern = _without_trailing_spaces(line.removesuffix(b"\r"))
@@ -78,7 +139,25 @@ def _rule(line: bytes) -> tuple[_Kind, bytes] | None:
     pattern = pattern[: len(pattern) - dirs_only]
     by_name = b"/" not in pattern
     regex = _regex(pattern.removeprefix(b"/"), by_name)
-    return ((not negated, by_name, dirs_only), regex) if pattern and regex is not None else None
+    if not pattern or regex is None:
+        return None
+    return (not negated, by_name, dirs_only), regex, _hint(pattern.removeprefix(b"/"), by_name, regex)
+
+
+def _hint(pattern: bytes, by_name: bool, regex: bytes) -> _Hint:
+    """What must hold at least for whatever matches `pattern`."""
+    last = pattern if by_name else pattern.rpartition(b"/")[2]
+    special = _SPECIAL.search(last)
+    # A slash within a bracket is no border, stars may swallow one, and a bare star tells nothing of the name.
+    if not by_name and (_WIDE.search(pattern) or b"**" in last or last == b"*"):
+        found = _SPECIAL.search(pattern)
+        return _BEGIN, pattern[: found.start()] if found else pattern
+    if not special:
+        return _NAME, last
+    if special.start() == 0 and last[:1] == b"*" and len(last) > 1 and not _SPECIAL.search(last, 1):
+        return _END, last[1:]
+    other = regex if by_name else _regex(last, True)
+    return _REGEX, b"" if other is None else other
 
 
 def _without_trailing_spaces(line: bytes) -> bytes:
@@ -89,7 +168,7 @@ def _without_trailing_spaces(line: bytes) -> bytes:
 
 def _regex(pattern: bytes, by_name: bool) -> bytes | None:
     """`pattern` as a regular expression for a whole name or path; None if it is malformed and so matches nothing."""
-    special = re.search(rb"[*?\[\\]", pattern)
+    special = _SPECIAL.search(pattern)
     # git compares what stands before the first special byte by itself: stars right after it count as leading ones.
     begins = special.start() if special else len(pattern)
     out, i = [], 0
@@ -183,7 +262,7 @@ HEAVY_PATTERNS = Patterns(b"".join(name.encode() + b"/\n" for name in HEAVY), 0)
 # ---- ignore files outside the walk ----------------------------------------------------------------------------------
 
 
-def above(top: str) -> tuple[Chain, Chain]:
+def above(top: str) -> tuple[Group, Group]:
     """Patterns that hold at `top` because of what lies above it in the same repository: of `.ignore`, and of git."""
     folder, inside = top, []
     while not os.path.lexists(os.path.join(folder, ".git")):
@@ -191,7 +270,7 @@ def above(top: str) -> tuple[Chain, Chain]:
             return (), repository(None)
         folder = os.path.dirname(folder)
         inside.append(folder)
-    ours: Chain = ()
+    ours: Group = ()
     gits = repository(folder)
     for at in reversed(inside):
         base = len(os.fsencode(at.rstrip("/"))) + 1
@@ -202,7 +281,7 @@ def above(top: str) -> tuple[Chain, Chain]:
     return ours, gits
 
 
-def repository(root: str | None) -> Chain:
+def repository(root: str | None) -> Group:
     """What git knows beside `.gitignore` files: excludes of the repository at `root`, global ones; the heavy last."""
     directory = _git_directory(root) if root else None
     base = len(os.fsencode(root.rstrip("/"))) + 1 if root else 0

@@ -12,8 +12,11 @@ from collections.abc import Iterable, Iterator
 
 TYPE_CHECKING = False  # `typing` itself takes 4 ms, and the search starts in 10
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
+NEEDS = 4
+"""Kinds of bytes that are looked for before a line is matched."""
 Span = tuple[int, int]
 """Where a line begins and ends, without its line end."""
 
@@ -36,11 +39,25 @@ class Query:
         parsed = _parse(pattern, flags)
         self._search = compiled.search
         self._folds = bool(compiled.flags & re.IGNORECASE)
-        self._literals = _literals(parsed, self._folds)
+        self._needs = _needs(parsed, self._folds)
+        self._literals = self._needs[0] if self._needs else []
+        self._one = self._literals[0] if len(self._literals) == 1 else b""
         self._any = re.compile(b"|".join(map(re.escape, self._literals))).search if self._literals else None
-        self._whole = re.compile(pattern, flags | re.MULTILINE).search if _is_of_one_line(parsed) else None
-        if any(b"\n" in literal for literal in self._literals):
+        is_of_one_line = _is_of_one_line(parsed)
+        self._whole = re.compile(pattern, flags | re.MULTILINE).search if is_of_one_line else None
+        self._raw = _of_bytes(pattern, flags) if is_of_one_line else None
+        self._is_fast = self._raw is not None and not self._folds and _begins_with_letters(parsed)
+        if any(b"\n" in literal for need in self._needs for literal in need):
             raise BadQuery("it holds a line break, but lines are matched one by one")
+
+    def may_match(self, data: bytes) -> bool:
+        """Whether `data` holds what every match must hold."""
+        haystack = data.lower() if self._folds and self._needs else data
+        if self._one and haystack.find(self._one) < 0:
+            return False
+        # Where the whole pattern is as fast as one more literal, it is tried at once.
+        needs = self._needs[bool(self._one) :] if not self._is_fast else ()
+        return all(any(literal in haystack for literal in need) for need in needs)
 
     def lines(self, data: bytes) -> Iterator[tuple[int, str, re.Match[str]]]:
         """Yield number (from 0), text and first match of each line that matches."""
@@ -55,16 +72,17 @@ class Query:
     def _candidates(self, data: bytes) -> Iterable[Span]:
         """Lines that may match, in order."""
         haystack = data.lower() if self._folds and self._literals else data
-        if self._literals and not any(literal in haystack for literal in self._literals):
-            return ()
         # A single byte is on too many lines to be worth a look at each.
         # A CR may end a line, and the pattern for many lines does not know that.
-        if self._whole and b"\r" not in data and min(map(len, self._literals), default=0) < 2:
-            return self._matching(data)
+        if self._whole and (self._is_fast or min(map(len, self._literals), default=0) < 2) and b"\r" not in data:
+            if self._raw and data.isascii():
+                return self._matching_bytes(self._raw, data)
+            if not self._is_fast:
+                return self._matching(data)
         return self._with_literals(haystack) if self._literals else _all_lines(data)
 
     def _with_literals(self, haystack: bytes) -> Iterator[Span]:
-        start, one = 0, self._literals[0] if len(self._literals) == 1 else None
+        start, one, others = 0, self._one, self._needs[1:]
         while True:
             if one:
                 at = haystack.find(one, start)
@@ -75,7 +93,20 @@ class Query:
                 return
             end = haystack.find(b"\n", at)
             end = len(haystack) if end < 0 else end
-            yield haystack.rfind(b"\n", start, at) + 1 or start, end
+            begin = haystack.rfind(b"\n", start, at) + 1 or start
+            if not others or all(any(haystack.find(one, begin, end) >= 0 for one in need) for need in others):
+                yield begin, end
+            start = end + 1
+
+    def _matching_bytes(self, search: Callable[[bytes, int], re.Match[bytes] | None], data: bytes) -> Iterator[Span]:
+        start = 0
+        while start < len(data) and (found := search(data, start)):
+            begin = data.rfind(b"\n", start, found.start()) + 1 or start
+            if begin == len(data):
+                return  # behind the last line end is no line
+            end = data.find(b"\n", found.start())
+            end = len(data) if end < 0 else end
+            yield begin, end
             start = end + 1
 
     def _matching(self, data: bytes) -> Iterator[Span]:
@@ -117,14 +148,19 @@ def _parse(pattern: str, flags: int) -> Any:
         return None
 
 
-def _literals(parsed: Any, folds: bool) -> list[bytes]:
-    """Bytes of which every match holds at least one, in small letters if the query `folds`; empty if there are none."""
-    best = _most_telling(parsed, folds) if parsed is not None else None
-    return sorted({literal.encode("utf-8", "surrogatepass") for literal in best or ()})
+def _needs(parsed: Any, folds: bool) -> list[list[bytes]]:
+    """Sets of bytes, the most telling first: every match holds one of each. In small letters if the query `folds`."""
+    choices = _choices(parsed, folds) if parsed is not None else []
+    needs = [sorted({literal.encode("utf-8", "surrogatepass") for literal in choice}) for choice in choices]
+    return [*needs[:1], *(need for need in needs[1:NEEDS] if min(map(len, need)) > 1)]
 
 
 def _most_telling(items: Any, folds: bool) -> list[str] | None:
-    """Of all sets of strings of which a sequence of operations must match one, that whose shortest is longest."""
+    return next(iter(_choices(items, folds)), None)
+
+
+def _choices(items: Any, folds: bool) -> list[list[str]]:
+    """All sets of strings of which a sequence of operations must match one, first that whose shortest is longest."""
     choices: list[list[str]] = []
     run = ""
     for operation, value in [*items, ("", None)]:
@@ -137,7 +173,7 @@ def _most_telling(items: Any, folds: bool) -> list[str] | None:
             run = ""
         if inner := _inside(name, value, folds):
             choices.append(inner)
-    return max(choices, key=lambda choice: (min(map(len, choice)), -len(choice)), default=None)
+    return sorted(choices, key=lambda choice: (-min(map(len, choice)), len(choice)))
 
 
 def _inside(name: str, value: Any, folds: bool) -> list[str] | None:
@@ -155,6 +191,23 @@ def _inside(name: str, value: Any, folds: bool) -> list[str] | None:
 _SAFE = frozenset(("LITERAL", "ANY", "AT_BEGINNING", "AT_END", "AT_BOUNDARY", "AT_NON_BOUNDARY"))
 _SAFE_CATEGORIES = frozenset(("CATEGORY_WORD", "CATEGORY_DIGIT"))
 _BREAKS = frozenset((10, 13))
+
+
+def _of_bytes(pattern: str, flags: int) -> Callable[[bytes, int], re.Match[bytes] | None] | None:
+    """A search that finds at least what the pattern does, in text of ASCII; None where there is no such thing.
+
+    Without the anchor before it, what a pattern begins with is something to search for.
+    """
+    try:
+        return re.compile(pattern.removeprefix("^").encode("ascii"), flags | re.MULTILINE).search
+    except (ValueError, re.error):
+        return None
+
+
+def _begins_with_letters(parsed: Any) -> bool:
+    """Whether at least two certain characters come first, which `re` looks for as fast as `bytes.find` does."""
+    names = [str(operation) for operation, _ in parsed][:3]
+    return names[names[:1] == ["AT"] :][:2] == ["LITERAL", "LITERAL"]
 
 
 def _is_of_one_line(parsed: Any) -> bool:

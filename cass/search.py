@@ -31,13 +31,15 @@ LINE_CHARACTERS = 300
 """Shown of a line, around its match."""
 READ_BYTES = 1 << 20
 """Of 50,000 source files all but a few are shorter: one read takes each whole."""
-BLOCK_BYTES = 16 << 20
+BLOCK_BYTES = 4 << 20
 """Larger files are searched in blocks of so much; context lines do not reach over their borders."""
 SNIFF_BYTES = 8_192
 """A NUL in so many first bytes makes a file binary, as for git."""
 DENIED = "denied by a rule"
 FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 
+_UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -64,12 +66,19 @@ class Search:
         self._room = OUTPUT_BYTES
 
     def file(self, fd: int, name: str) -> None:
-        """Search an open regular file, which the output calls `name`. Raises Enough."""
+        """Search an open regular file called `name`, which is not yet quoted. Raises Enough."""
         self.searched += 1
-        before = self.matches
         try:
             data = os.read(fd, READ_BYTES)
-            if data[:2] in _UTF16:
+            if len(data) == READ_BYTES or data.startswith(_BOMS) or self.query.may_match(data):
+                self._look_closer(data, fd, quoted(name))
+        except OSError as e:
+            self.notes.append(f"{quoted(name)}: {e.strerror}")
+
+    def _look_closer(self, data: bytes, fd: int, name: str) -> None:
+        before = self.matches
+        try:
+            if data.startswith(_BOMS) and not data.startswith(_UTF32):
                 self._utf16(data + _read(fd, BLOCK_BYTES - READ_BYTES), fd, name)
             elif data.find(b"\0", 0, SNIFF_BYTES) >= 0:
                 self._binary += 1
@@ -77,8 +86,6 @@ class Search:
                 self._block(data, name, 0)
             else:
                 self._large(data + _read(fd, BLOCK_BYTES - READ_BYTES), fd, name)
-        except OSError as e:
-            self.notes.append(f"{name}: {e.strerror}")
         finally:
             self.matched += self.matches > before
 
@@ -93,7 +100,8 @@ class Search:
         number, data, more = 0, start, start
         while data:
             end = (data.rfind(b"\n") + 1 if more else 0) or len(data)
-            self._block(data[:end], name, number)
+            if self.query.may_match(block := data[:end]):
+                self._block(block, name, number)
             number += data.count(b"\n", 0, end)
             more = _read(fd, BLOCK_BYTES)
             data = data[end:] + more
@@ -207,7 +215,7 @@ def _path(at_work: Search, path: str, name: str, closed: set[tuple[int, int]], d
     try:
         mode = os.fstat(fd).st_mode
         if stat.S_ISREG(mode):
-            at_work.file(fd, quoted(name))
+            at_work.file(fd, name)
     finally:
         os.close(fd)
     if stat.S_ISDIR(mode):
@@ -227,7 +235,7 @@ def _directory(at_work: Search, path: str, prefix: str, closed: set[tuple[int, i
                     walk.unreadable += 1
                     continue
                 try:
-                    at_work.file(fd, quoted(prefix + below + name))
+                    at_work.file(fd, prefix + below + name)
                 finally:
                     os.close(fd)
             sys.stdout.buffer.flush()

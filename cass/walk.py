@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Collection, Iterator
 
-from cass.ignore import HEAVY_PATTERNS, Chain, Patterns, above, read, repository
+from cass.ignore import HEAVY_ONE, MEANT, Chain, Group, Patterns, above, read, repository
 
 DEPTH_LIMIT = 256
 """Each level holds a descriptor open, and soft limits start at 256 (macOS) and 1,024; no tree of a person is deeper."""
@@ -85,7 +85,8 @@ class Walk:
         The descriptor is open until the next step. Only regular files are named, sorted.
         """
         top = os.fsencode(self._top.rstrip("/")) + b"/"
-        stack = [_Folder(self._fd, "", top, *above(self._top))]
+        ours, gits = above(self._top)
+        stack = [_Folder(self._fd, "", top, ours, gits, Chain(ours + gits))]
         try:
             while stack:
                 folder = stack[-1]
@@ -117,31 +118,31 @@ class Walk:
         except OSError:
             self.unreadable += 1
         folder.read_ignore_files(files, directories)
-        files = self._meant(folder, files, False)
-        folder.subfolders = self._meant(folder, directories, True)[::-1]
+        reached = folder.chain.reaches(folder.raw)
+        files = self._meant(folder, files, False, reached)
+        folder.subfolders = self._meant(folder, directories, True, reached)[::-1]
         return files
 
-    def _meant(self, folder: "_Folder", names: list[str], are_directories: bool) -> list[str]:
+    def _meant(self, folder: "_Folder", names: list[str], are_directories: bool, reached: bool) -> list[str]:
         """Those of `names` that are neither ignored nor denied, sorted."""
-        meant = sorted(name for name in names if not self._is_ignored(folder, name, are_directories))
+        chain, raw = folder.chain, folder.raw
+        known = chain.known[are_directories]
+        meant = []
+        for name in names:
+            verdict = None if reached else known.get(name)
+            if verdict is None:
+                verdict = chain.verdict(raw, name, are_directories, reached)
+            if verdict == MEANT:
+                meant.append(name)
+            elif verdict == HEAVY_ONE:
+                self.heavy.add(name)
+        meant.sort()
         if self._is_denied is None:
             return meant
         above = os.fsdecode(folder.raw)
         allowed = [name for name in meant if not self._is_denied(above + name)]
         self.denied += len(meant) - len(allowed)
         return allowed
-
-    def _is_ignored(self, folder: "_Folder", name: str, is_directory: bool) -> bool:
-        if name == ".git":
-            return True
-        raw = os.fsencode(name)
-        for patterns in folder.patterns:
-            verdict = patterns.verdict(folder.raw, raw, is_directory)
-            if verdict is not None:
-                if verdict and patterns is HEAVY_PATTERNS:
-                    self.heavy.add(name)
-                return verdict
-        return False
 
     def _enter(self, folder: "_Folder", name: str) -> "_Folder | None":
         try:
@@ -155,15 +156,15 @@ class Walk:
                 os.close(fd)
                 return None
         raw = folder.raw + os.fsencode(name) + b"/"
-        return _Folder(fd, f"{folder.path}{name}/", raw, folder.ours, folder.gits)
+        return _Folder(fd, f"{folder.path}{name}/", raw, folder.ours, folder.gits, folder.chain)
 
 
 class _Folder:
     """A folder on the way: open, with the patterns that hold in it, strongest first."""
 
-    __slots__ = ("fd", "gits", "ours", "path", "patterns", "raw", "subfolders")
+    __slots__ = ("chain", "fd", "gits", "ours", "path", "raw", "subfolders")
 
-    def __init__(self, fd: int, path: str, raw: bytes, ours: "Chain", gits: "Chain") -> None:
+    def __init__(self, fd: int, path: str, raw: bytes, ours: Group, gits: Group, chain: Chain) -> None:
         self.fd = fd
         self.path = path
         """Below the top of the walk."""
@@ -171,11 +172,13 @@ class _Folder:
         """Absolute, ending in a slash."""
         self.ours, self.gits = ours, gits
         """Patterns of `.ignore` files, and those that git knows."""
-        self.patterns: Chain = ours + gits
+        self.chain = chain
+        """Both."""
         self.subfolders: list[str] | None = None
         """What is left to enter, last first; None before the folder is read."""
 
     def read_ignore_files(self, files: list[str], directories: list[str]) -> None:
+        ours, gits = self.ours, self.gits
         if ".git" in files or ".git" in directories:
             self.gits = repository(os.fsdecode(self.raw))
         for name in (".gitignore", ".ignore"):
@@ -184,4 +187,5 @@ class _Folder:
                     self.ours = (patterns, *self.ours)
                 else:
                     self.gits = (patterns, *self.gits)
-        self.patterns = self.ours + self.gits
+        if self.ours is not ours or self.gits is not gits:
+            self.chain = Chain(self.ours + self.gits)
