@@ -118,6 +118,10 @@ def cass(query: Query, tree: Path) -> list[str]:
         "paths": [[str(tree), "."]],
         "closed": [],
         "denied": "",
+        "root": str(tree),
+        "include": "",
+        "exclude": "",
+        "show": "lines",
     }
     return [PYTHON, "-I", "-S", "-X", "utf8", "-W", "ignore", "-c", START, str(ROOT), json.dumps(asked)]
 

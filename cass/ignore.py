@@ -67,6 +67,15 @@ class Patterns:
                 return ignored
         return None
 
+    def means_below(self, folder: bytes) -> bool:
+        """Whether these patterns mean `folder` (absolute) or a directory above it, and so all that is in it."""
+        above = folder[: self._base]
+        for part in folder[self._base :].split(b"/"):
+            if part and self.verdict(above, part, True):
+                return True
+            above += part + b"/"
+        return False
+
     def _compile(self) -> "tuple[list[_Run], list[_Run]]":
         """The runs for files, and for directories, the last pattern first."""
         # Neighbours of the same kind are one regular expression.

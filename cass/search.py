@@ -13,7 +13,9 @@ import os
 import re
 import stat
 import sys
+from itertools import islice
 
+from cass.ignore import Patterns
 from cass.names import quoted
 from cass.query import BadQuery, Query
 from cass.walk import Walk, descend, identity, kind
@@ -50,7 +52,8 @@ class Enough(Exception):
 class Search:
     """One search: its limits, its counts, and where its lines go."""
 
-    def __init__(self, query: Query, context: int, most: int) -> None:
+    def __init__(self, query: Query, context: int, most: int, show: str = "lines") -> None:
+        """`show`: what is written, "lines", or of files with matches "files" or "counts"; `most` of it."""
         self.query = query
         self.searched = 0
         """Files."""
@@ -63,6 +66,7 @@ class Search:
         self._binary = 0
         self._context = context
         self._most = most
+        self._show = show
         self._room = OUTPUT_BYTES
 
     def file(self, fd: int, name: str) -> None:
@@ -88,6 +92,11 @@ class Search:
                 self._large(data + _read(fd, BLOCK_BYTES - READ_BYTES), fd, name)
         finally:
             self.matched += self.matches > before
+        if self._show != "lines" and self.matches > before:
+            if self.matched > self._most:
+                self.matched -= 1
+                raise Enough(f"{_count(self._most, 'file')}, the limit")
+            self._write(name if self._show == "files" else f"{name}:{self.matches - before}")
 
     def _utf16(self, data: bytes, fd: int, name: str) -> None:
         text = data.decode(_UTF16[data[:2]], "replace").removeprefix("\ufeff")
@@ -97,8 +106,8 @@ class Search:
 
     def _large(self, start: bytes, fd: int, name: str) -> None:
         """Search a file in blocks of whole lines; a line beyond a block is cut."""
-        number, data, more = 0, start, start
-        while data:
+        number, data, more, before = 0, start, start, self.matches
+        while data and not (self._show == "files" and self.matches > before):
             end = (data.rfind(b"\n") + 1 if more else 0) or len(data)
             if self.query.may_match(block := data[:end]):
                 self._block(block, name, number)
@@ -108,6 +117,10 @@ class Search:
 
     def _block(self, data: bytes, name: str, first: int) -> None:
         """Search whole lines, the first of which is number `first` (from 0)."""
+        if self._show != "lines":
+            found = self.query.lines(data)
+            self.matches += sum(1 for _ in (found if self._show == "counts" else islice(found, 1)))
+            return
         lines: list[bytes] = []
         written = owed = -1  # the last line written, and the last that is still to follow a match
         for number, text, match in self.query.lines(data):
@@ -145,7 +158,8 @@ class Search:
     def summary(self, stopped: str) -> str:
         """The last line of the output. `stopped`: the limit that ended the search early, if one did."""
         if self.matches:
-            text = f"{_count(self.matches, 'match', 'es')} in {_count(self.matched, 'file')}"
+            what = f"{_count(self.matches, 'match', 'es')} in " if self._show != "files" else ""
+            text = f"{what}{_count(self.matched, 'file')}"
         else:
             text = f"No matches in {_count(self.searched, 'file')}"
         if stopped:
@@ -188,24 +202,32 @@ def search(asked: dict[str, Any]) -> str:
 
     `asked`: query, regex, case_sensitive, context and most as for `Query` and `Search`; paths, each a resolved one and
     what it is called; closed, directories that are never entered; denied, a regular expression for absolute paths that
-    are left out, with all below them, or nothing.
+    are left out, with all below them, or nothing; root, the workspace; include and exclude, each lines of an ignore
+    file, which say what is searched below a directory; show as for `Search`.
     """
     closed = {found for directory in asked["closed"] if (found := identity(directory))}
     denied = re.compile(asked["denied"]).match if asked["denied"] else None
-    at_work = Search(Query(asked["query"], asked["regex"], asked["case_sensitive"]), asked["context"], asked["most"])
+    query = Query(asked["query"], asked["regex"], asked["case_sensitive"])
+    at_work = Search(query, asked["context"], asked["most"], asked["show"])
     stopped = ""
     try:
         for path, name in asked["paths"]:
             if denied and denied(path):
                 at_work.notes.append(f"{quoted(name)}: {DENIED}")
             else:
-                _path(at_work, path, name, closed, denied)
+                base = asked["root"] if path == asked["root"] or path.startswith(asked["root"] + "/") else path
+                globs = [
+                    Patterns(asked[which].encode(), len(os.fsencode(base)) + 1) for which in ("include", "exclude")
+                ]
+                _path(at_work, path, name, closed, denied, globs)
     except Enough as e:
         stopped = str(e)
     return at_work.summary(stopped)
 
 
-def _path(at_work: Search, path: str, name: str, closed: set[tuple[int, int]], denied: Denied) -> None:
+def _path(
+    at_work: Search, path: str, name: str, closed: set[tuple[int, int]], denied: Denied, globs: list[Patterns]
+) -> None:
     try:
         fd = descend(path, FILE)
     except OSError as e:
@@ -219,16 +241,16 @@ def _path(at_work: Search, path: str, name: str, closed: set[tuple[int, int]], d
     finally:
         os.close(fd)
     if stat.S_ISDIR(mode):
-        _directory(at_work, path, "" if name == "." else name.rstrip("/") + "/", closed, denied)
+        walk = Walk(path, closed, denied, (globs[1],) if globs[1] else ())
+        _directory(at_work, walk, path, "" if name == "." else name.rstrip("/") + "/", globs[0])
     elif not stat.S_ISREG(mode):
         at_work.notes.append(f"{quoted(name)}: not a regular file ({kind(mode)})")
 
 
-def _directory(at_work: Search, path: str, prefix: str, closed: set[tuple[int, int]], denied: Denied) -> None:
-    walk = Walk(path, closed, denied)
+def _directory(at_work: Search, walk: Walk, path: str, prefix: str, include: Patterns) -> None:
     try:
         for folder, below, names in walk:
-            for name in names:
+            for name in _included(names, os.path.join(path, below), include) if include else names:
                 try:
                     fd = os.open(name, FILE, dir_fd=folder)
                 except OSError:
@@ -246,6 +268,14 @@ def _directory(at_work: Search, path: str, prefix: str, closed: set[tuple[int, i
             at_work.notes.append(f"{walk.denied:,} {DENIED}")
         if walk.unreadable:
             at_work.notes.append(f"{walk.unreadable:,} not readable")
+
+
+def _included(names: list[str], folder: str, include: Patterns) -> list[str]:
+    """Those of `names` in a folder that `include` means, by themselves or with a directory that they are in."""
+    if include.means_below(os.fsencode(folder)):
+        return names
+    above = os.fsencode(folder.rstrip("/")) + b"/"
+    return [name for name in names if include.verdict(above, os.fsencode(name), False)]
 
 
 def main() -> None:

@@ -61,12 +61,16 @@ class Walk:
     """One walk below `top`, an absolute resolved path; iterate once, over folders in order of their names."""
 
     def __init__(
-        self, top: str, closed: Collection[tuple[int, int]] = (), denied: Callable[[str], object] | None = None
+        self,
+        top: str,
+        closed: Collection[tuple[int, int]] = (),
+        denied: Callable[[str], object] | None = None,
+        excluded: Group = (),
     ) -> None:
         """Raises OSError if `top` cannot be entered.
 
         `closed`: identities of directories that are never entered. `denied`: whether an absolute path, of a file or of
-        a directory, is passed over.
+        a directory, is passed over. `excluded`: patterns above those of all ignore files.
         """
         self.heavy: set[str] = set()
         """Names of heavy directories that were passed over."""
@@ -77,6 +81,7 @@ class Walk:
         """Files and directories that were passed over because they are denied."""
         self._closed = closed
         self._is_denied = denied
+        self._excluded = excluded
         self._fd = descend(top)
 
     def __iter__(self) -> Iterator[tuple[int, str, list[str]]]:
@@ -86,7 +91,7 @@ class Walk:
         """
         top = os.fsencode(self._top.rstrip("/")) + b"/"
         ours, gits = above(self._top)
-        stack = [_Folder(self._fd, "", top, ours, gits, Chain(ours + gits))]
+        stack = [_Folder(self._fd, "", top, ours, gits, Chain(self._excluded + ours + gits))]
         try:
             while stack:
                 folder = stack[-1]
@@ -117,7 +122,7 @@ class Walk:
                         directories.append(entry.name)
         except OSError:
             self.unreadable += 1
-        folder.read_ignore_files(files, directories)
+        folder.read_ignore_files(files, directories, self._excluded)
         reached = folder.chain.reaches(folder.raw)
         files = self._meant(folder, files, False, reached)
         folder.subfolders = self._meant(folder, directories, True, reached)[::-1]
@@ -177,7 +182,7 @@ class _Folder:
         self.subfolders: list[str] | None = None
         """What is left to enter, last first; None before the folder is read."""
 
-    def read_ignore_files(self, files: list[str], directories: list[str]) -> None:
+    def read_ignore_files(self, files: list[str], directories: list[str], excluded: Group) -> None:
         ours, gits = self.ours, self.gits
         if ".git" in files or ".git" in directories:
             self.gits = repository(os.fsdecode(self.raw))
@@ -188,4 +193,4 @@ class _Folder:
                 else:
                     self.gits = (patterns, *self.gits)
         if self.ours is not ours or self.gits is not gits:
-            self.chain = Chain(self.ours + self.gits)
+            self.chain = Chain(excluded + self.ours + self.gits)

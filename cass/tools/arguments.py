@@ -76,6 +76,13 @@ class Given:
             raise self.error(f'"{name}" must be true or false, not {_kind(value)}')
         return value
 
+    def choice(self, name: str, choices: tuple[str, ...]) -> str:
+        """One of some words; the first where none is given."""
+        value = self._values.get(name, choices[0])
+        if value not in choices:
+            raise self.error(f'"{name}" must be one of {", ".join(choices)}, not {_kind(value)}')
+        return str(value)
+
     def items(self, name: str, shape: str) -> list[Any]:
         """A list, required and not empty; a single item, or JSON text of either, is taken too."""
         value = self._values.get(name)

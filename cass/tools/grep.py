@@ -21,6 +21,7 @@ MATCHES = 100
 """Where `max_matches` does not say."""
 MATCHES_LIMIT = 1_000
 CONTEXT_LIMIT = 20
+SHOWS = ("lines", "files", "counts")
 TIME_LIMIT_S = 60
 """A regular expression can be lost in one line for years."""
 
@@ -38,7 +39,7 @@ def action(arguments: Arguments, place: Place) -> Action:
 
 def _parse(arguments: Arguments) -> dict[str, Any]:
     """What `cass.search` is asked, with the paths as given."""
-    known = ("query", "paths", "regex", "case_sensitive", "context_lines", "max_matches")
+    known = ("query", "paths", "include", "exclude", "regex", "case_sensitive", "context_lines", "max_matches", "show")
     given = Given("grep", {("paths" if name == "path" else name): value for name, value in arguments.items()}, known)
     query = given.text("query")
     if not query:
@@ -50,8 +51,27 @@ def _parse(arguments: Arguments) -> dict[str, Any]:
         "regex": given.boolean("regex"),
         "case_sensitive": given.boolean("case_sensitive"),
         "context": given.integer("context_lines", 0, 0, CONTEXT_LIMIT),
+        "include": _globs(given, "include"),
+        "exclude": _globs(given, "exclude"),
+        "show": given.choice("show", SHOWS),
         "most": given.integer("max_matches", MATCHES, 1, MATCHES_LIMIT),
     }
+
+
+def _globs(given: Given, name: str) -> str:
+    """What is given as one or several globs, one a line; commas may stand between them, but not within braces."""
+    globs = given.items(name, "a glob, or a list of globs") if name in given else []
+    texts = [glob for item in globs for glob in _parts(given.checked_path(item, name))]
+    if odd := next((glob for glob in texts if "\n" in glob or "{" in glob), None):
+        raise given.error(f'"{name}": {odd[:60]!r} is no glob of an ignore file; give several globs as a list')
+    return "\n".join(texts)
+
+
+def _parts(globs: str) -> list[str]:
+    """``*.py,*.pyi`` and ``*.{py,pyi}`` as two globs."""
+    if found := re.fullmatch(r"([^{}]*)\{([^{}]*)\}([^{}]*)", globs):
+        return [f"{found[1]}{middle}{found[3]}" for middle in found[2].split(",")]
+    return [glob.strip().removeprefix("./") for glob in globs.split(",") if glob.strip()]
 
 
 async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
@@ -63,6 +83,7 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
         raise ToolError("\n".join(errors))
     asked["paths"] = [(path, named(path, place)) for path in paths if path not in missing]
     asked["closed"] = place.homes
+    asked["root"] = str(place.root).rstrip("/")
     asked["denied"] = _denied(place.denied)
     parts = [error + "\n" for error in errors]
     try:
@@ -114,6 +135,9 @@ TOOL = Tool(
         "properties": {
             "query": {"type": "string"},
             "paths": {"type": "array", "items": {"type": "string"}},
+            "include": {"type": "string", "description": "glob: *.py, src/**"},
+            "exclude": {"type": "string"},
+            "show": {"enum": list(SHOWS)},
             "regex": {"type": "boolean"},
             "case_sensitive": {"type": "boolean"},
             "context_lines": {"type": "integer"},

@@ -117,6 +117,60 @@ def test_the_search_stops_at_its_output_limit_and_says_so(workspace):
     assert "stopped at 60,000 bytes, the limit" in content
 
 
+@pytest.mark.parametrize(
+    ("globs", "found"),
+    [
+        ({"include": "*.py"}, ["src/app.py"]),
+        ({"include": "*.{py,md}"}, ["README.md", "src/app.py"]),
+        ({"include": ["*.py", "*.md"]}, ["README.md", "src/app.py"]),
+        ({"include": "*.py, *.md"}, ["README.md", "src/app.py"]),
+        ({"include": "src/**"}, ["src/app.py", "src/deep/b.txt"]),
+        ({"include": "./src/*"}, ["src/app.py", "src/deep/b.txt"]),
+        ({"include": "src/*.txt"}, []),
+        ({"include": "deep/"}, ["src/deep/b.txt"]),
+        ({"include": "**/*.txt"}, ["src/deep/b.txt"]),
+        ({"include": "src/**/*.txt", "paths": ["src/deep"]}, ["src/deep/b.txt"]),
+        ({"exclude": "*.py"}, ["README.md", "src/deep/b.txt"]),
+        ({"exclude": "deep"}, ["README.md", "src/app.py"]),
+        ({"exclude": "src/"}, ["README.md"]),
+        ({"include": "src/**", "exclude": "*.txt"}, ["src/app.py"]),
+        ({"include": "*.md", "paths": ["src/app.py"]}, ["src/app.py"]),  # what is named is searched
+        ({"include": "*.log"}, []),  # ignored files stay ignored
+    ],
+)
+def test_globs_say_which_files_below_a_directory_are_searched(tree, globs, found):
+    content = tree("grep", query="main", show="files", **globs)
+    assert content.split("\n")[:-1] == found
+    assert content.startswith("No matches in") == (not found)
+
+
+def test_an_exclude_is_stronger_than_any_ignore_file(tree):
+    (tree.root / "src" / ".ignore").write_text("!app.py\n")
+    assert "app.py" not in tree("grep", query="main", exclude="*.py", show="files")
+
+
+def test_files_or_counts_are_shown_in_place_of_lines(tree):
+    assert tree("grep", query="main", show="files").split("\n") == [
+        *("README.md", "src/app.py", "src/deep/b.txt"),
+        "[3 files; not entered: node_modules (name one to search it)]",
+    ]
+    assert tree("grep", query="main", show="counts", context_lines=2).split("\n") == [
+        *("README.md:1", "src/app.py:2", "src/deep/b.txt:1"),
+        "[4 matches in 3 files; not entered: node_modules (name one to search it)]",
+    ]
+    assert (
+        tree("grep", query="main", show="counts", max_matches=2)
+        .split("\n")[2]
+        .startswith("[4 matches in 2 files; stopped at 2 files, the limit")
+    )
+
+
+def test_counts_are_of_whole_large_files(workspace):
+    (workspace.root / "f").write_text("hit\nmiss\n" * 1_000_000)
+    assert lines(workspace("grep", query="hit", show="counts")) == ["f:1000000"]
+    assert lines(workspace("grep", query="hit", show="files")) == ["f"]
+
+
 def test_a_long_line_is_cut_around_its_match(workspace):  # C-03
     text = "x" * 1_500_000 + "NEEDLE" + "y" * 1_499_994
     (workspace.root / "app.min.js").write_text(text)
@@ -130,6 +184,11 @@ def test_binary_files_are_skipped_which_is_said_where_nothing_is_found(workspace
     assert workspace("grep", query="hit") == "No matches in 1 file; 1 binary file skipped"
     (workspace.root / "t").write_text("hit\n")
     assert workspace("grep", query="hit") == "t:1:hit\n[1 match in 1 file]"
+
+
+def test_utf_32_is_binary(workspace):
+    (workspace.root / "b").write_bytes("hit\n".encode("utf-32"))
+    assert workspace("grep", query="hit").startswith("No matches in 1 file")
 
 
 def test_utf_16_is_searched(workspace):  # C-01

@@ -57,6 +57,8 @@ def test_all_schemas_together_stay_lean():
         ("grep", {"query": ""}, '"query" is empty'),
         ("grep", {"query": "x", "regex": "perhaps"}, '"regex" must be true or false'),
         ("grep", {"query": "x", "paths": [1]}, '"paths" must be a path'),
+        ("grep", {"query": "x", "show": "all"}, '"show" must be one of lines, files, counts, not a string (all)'),
+        ("grep", {"query": "x", "include": "a{b{c}"}, "\"include\": 'a{b{c}' is no glob of an ignore file"),
         ("write", {"path": "a"}, '"content" is missing'),
         ("write", {"path": "a/", "content": ""}, "must name a file"),
         ("write", {"path": "a", "content": {"a": 1}}, '"content" must be a string, not an object'),
