@@ -13,15 +13,36 @@ gc.disable()  # until `_settle`: what a start imports is no garbage, and to look
 
 import click  # noqa: E402
 
-from cass.errors import UsageError  # noqa: E402
-from cass.program import CHAT, VERSION, Program, Programs, err, find, flags, here, options, out, run_options  # noqa: E402
+from cass.errors import CassError, UsageError  # noqa: E402
+from cass.program import (  # noqa: E402
+    CHAT,
+    VERSION,
+    Program,
+    Programs,
+    as_path,
+    err,
+    find,
+    flags,
+    here,
+    options,
+    out,
+    run_options,
+)
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cass.exchange import Answer
     from cass.home import Files, Home
+    from cass.report import Report
 
 READ_STDIN = "-"
 LIST = "\0list"
 """What a bare ``--resume`` means."""
+PROMPT = "\0prompt"
+"""What a text behind other options is, where ``-p`` stands before them."""
+TRIES = 3
+"""Answers that are asked for until one fits a schema."""
 
 
 class _Cass(Programs):
@@ -40,9 +61,21 @@ class _Cass(Programs):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None and ctx.params["prompt"] == READ_STDIN:
+            ctx.params["prompt"] = args[0]
+            self._take(ctx, args[1:])
+            return PROMPT, click.Command(PROMPT), []
         if self.get_command(ctx, args[0]) is None and " " in args[0]:
             raise UsageError(f"no command {args[0]!r}; to ask it: cass -p TEXT")
         return super().resolve_command(ctx, args)
+
+    def _take(self, ctx: click.Context, args: list[str]) -> None:
+        """Take the options that stand behind a prompt. Raises UsageError for anything else there."""
+        later = self.make_context(ctx.info_name, list(args))
+        if later.args or getattr(later, "_protected_args", ()):  # click 9 keeps all in `args`
+            raise UsageError("more than one prompt: quote it as one argument")
+        given = click.core.ParameterSource.COMMANDLINE
+        ctx.params |= {name: v for name, v in later.params.items() if later.get_parameter_source(name) is given}
 
 
 def _optional(name: str, bare: str, metavar: str, help: str, *more: str) -> Callable[[Any], Any]:
@@ -58,6 +91,15 @@ def _optional(name: str, bare: str, metavar: str, help: str, *more: str) -> Call
 @_optional("resume", LIST, "[CHAT]", "Go on with a chat; alone: list those of this directory.", "--resume")
 @_optional("prompt", READ_STDIN, "[TEXT]", "One turn, the answer on standard output.", "-p", "--print")
 @click.option("--ask", is_flag=True, help="With -p: wait for approvals, from another terminal, instead of denying.")
+@click.option(
+    "--output-format",
+    "form",
+    type=click.Choice(["text", "json", "stream-json"]),
+    default="text",
+    help="With -p: the answer, one JSON object, or all records as they come and then that.",
+)
+@click.option("-o", "--output", callback=as_path, metavar="FILE", help="With -p: the answer into FILE.")
+@click.option("--schema", callback=as_path, metavar="FILE", help="With -p: an answer that fits this JSON Schema.")
 @click.option("--layout", type=click.Choice(["inline", "panes"]), help="One terminal, or two tmux panes.")
 @click.option("--print-system-prompt", is_flag=True, help="Print the system prompt and end.")
 @click.option("--list-chats", "--sessions", "list_chats", is_flag=True, help="The same as: cass ls")
@@ -66,7 +108,7 @@ def _optional(name: str, bare: str, metavar: str, help: str, *more: str) -> Call
 @click.pass_context
 def cass(ctx: click.Context, /, **given: Any) -> None:
     """Chat with a coding agent in this directory."""
-    if ctx.invoked_subcommand is not None:
+    if ctx.invoked_subcommand not in (None, PROMPT):
         return
     is_bare = given["resume"] == LIST
     if is_bare and not given["list_chats"] and sys.stdin.isatty() and sys.stdout.isatty():
@@ -104,11 +146,42 @@ def _print_system_prompt(given: dict[str, Any]) -> None:
 
 
 def _one_turn(given: dict[str, Any]) -> int:
-    from cass import catalogue, chat, config, opening, presence, send
+    """Ask once; with a schema again, until an answer fits it."""
+    from cass import send
 
     text = send.text_from(given["prompt"])
     if not text.strip():
         raise UsageError("the prompt is empty")
+    schema = _schema(given["schema"]) if given["schema"] else None
+    if schema is None:
+        return _finish(*_ask(given, text), given)
+    text = schema.request(text)
+    for _ in range(TRIES):
+        files, answer = _ask(given, text)
+        if answer.end.outcome != "done":
+            return _finish(files, answer, given)
+        try:
+            return _finish(files, answer, given, value=schema.value(answer.text))
+        except ValueError as e:
+            err(f"the answer does not fit --schema: {e}")
+            text = schema.again(str(e))
+        given = {**given, "resume": files.chat_id}
+    _finish(files, answer, given)
+    raise CassError(f"no answer of {TRIES} fitted the schema")
+
+
+def _schema(path: "Path") -> Any:
+    try:
+        from cass.schema import Schema
+    except ModuleNotFoundError:
+        raise UsageError("--schema needs the package jsonschema: install cassady[schema]") from None
+    return Schema(path)
+
+
+def _ask(given: dict[str, Any], text: str) -> "tuple[Files, Answer]":
+    """One turn, in a worker of our own or in the one that the chat has."""
+    from cass import catalogue, chat, config, opening, presence
+
     home, wanted = _home(), options(given)
     settings = None
     if given["resume"] is None:
@@ -123,30 +196,37 @@ def _one_turn(given: dict[str, Any]) -> int:
             err(f"workspace: {meta.cwd}")
         if presence.is_running(files):
             opening.check_cwd(files, given["cwd"])
-            return _exchange(files, text, ask=given["ask"], program="cass -p")
+            return files, _exchange(files, text, given, ask=given["ask"], program="cass -p")
     from cass import worker
+    from cass.exchange import Answer
 
     _settle()
-    return _finish(files, *worker.once(files, wanted, settings, text, cwd=given["cwd"], ask=given["ask"]))
+    tell = _report(given).record
+    end, said = worker.once(files, wanted, settings, text, cwd=given["cwd"], ask=given["ask"], tell=tell)
+    return files, Answer(end.turn, end, said)
 
 
-def _exchange(files: "Files", text: str, **how: Any) -> int:
+def _exchange(files: "Files", text: str, given: dict[str, Any], **how: Any) -> "Answer":
     from cass import exchange
 
     _settle()
-    answer = exchange.say(files, text, **how)
-    return _finish(files, answer.end, answer.text)
+    report = _report(given)
+    return exchange.say(files, text, tell=report.record if report.form == "stream-json" else None, **how)
 
 
-def _finish(files: "Files", end: Any, answer: str) -> int:
+def _report(given: dict[str, Any]) -> "Report":
+    from cass.report import Report
+
+    return Report(given["form"], given.get("output"))
+
+
+def _finish(files: "Files", answer: "Answer", given: dict[str, Any], value: Any = None) -> int:
     """Print the answer alone on standard output, how it ended on standard error; return the exit status."""
-    from cass import status
-
-    if answer and end.outcome != "cancelled":
-        out(answer)
+    end = answer.end
+    status = _report(given).finish(files, answer, value)
     if end.error or end.outcome != "done":
         err(f"{end.outcome}: {end.error or 'the turn was cancelled'}", f"chat: {files.chat_id}")
-    return status.EXITS[end.outcome]
+    return status
 
 
 def _interactive(given: dict[str, Any]) -> int:
@@ -224,24 +304,28 @@ def _detach() -> None:
 @click.option("--ask", is_flag=True, help="Approvals are waited for, instead of denied.")
 @click.option("--steer", is_flag=True, help="Heard by the running turn before it goes on.")
 @click.option("--id", metavar="ID", help="Id of the message; default: a new one.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="The id, or the answer and how the turn ended, as one JSON object."
+)
 @click.pass_context
 def cass_send(ctx: click.Context, /, chat: str, text: str | None, **given: Any) -> None:
     """Put one message into a chat and print its id, or the answer."""
-    from cass import send
+    from cass import jsonl, send
 
-    wait, timeout_s = given.pop("wait"), given.pop("timeout_s")
+    wait, timeout_s, as_json = given.pop("wait"), given.pop("timeout_s"), given.pop("as_json")
     if timeout_s is not None and not wait:
         raise UsageError("--timeout goes with --wait")
     files, message = find(chat), send.text_from(text)
     if wait:
-        ctx.exit(_exchange(files, message, timeout_s=timeout_s, **given))
-    if given["id"] is not None:
+        shown = {"form": "json" if as_json else "text"}
+        ctx.exit(_finish(files, _exchange(files, message, shown, timeout_s=timeout_s, **given), shown))
+    id = given["id"]
+    if id is not None:
         from cass import exchange
 
-        if exchange.repeated(files, message, given["id"]) is not None:
-            out(given["id"])
-            return
-    out(send.send(files, message, **given))
+        id = id if exchange.repeated(files, message, id) is not None else None
+    id = id or send.send(files, message, **given)
+    out(jsonl.dump({"chat_id": files.chat_id, "id": id}).decode() if as_json else id)
 
 
 @click.command(cls=Program)

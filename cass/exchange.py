@@ -1,13 +1,13 @@
 """An exchange: a message that is sent, and the answer that is waited for."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from cass import chat, presence, send, status
 from cass.errors import UsageError
 from cass.home import Files
-from cass.records import TurnEnd, User
+from cass.records import Record, TurnEnd, User
 
 
 class Answer(NamedTuple):
@@ -27,9 +27,10 @@ def say(
     id: str | None = None,
     start: bool = True,
     flags: Sequence[str] = (),
+    tell: Callable[[Record], None] | None = None,
     **how: Any,
 ) -> Answer:
-    """Send `text` as `send.send` does, wait for the end of the turn that takes it in.
+    """Send `text` as `send.send` does, wait for the end of the turn that takes it in; `tell` is given what comes.
 
     Raises besides what `send.send` does: WaitedTooLong, and NoWorker when the worker died over it. A message that
     still waits then gets a new worker.
@@ -37,7 +38,7 @@ def say(
     if id is not None and (before := repeated(files, text, id)) is not None:
         return before
     attached = presence.attach(files)
-    watch = status.Watch(files)
+    watch = status.Watch(files, tell=tell)
     try:
         id = send.send(files, text, id=id, start=start, flags=flags, **how)
         end = watch.until(status.answered(id), timeout_s, lambda: _check(files, watch, id, start, flags))

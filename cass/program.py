@@ -99,7 +99,8 @@ def here() -> "Path":
         raise UsageError("this directory was removed; go to another one, or name it with --cwd") from None
 
 
-def _as_path(ctx: click.Context, option: click.Parameter, value: str | None) -> "Path | None":
+def as_path(ctx: click.Context, option: click.Parameter, value: str | None) -> "Path | None":
+    """The value of an option as a path; what click has for this loads more than most programs need."""
     from pathlib import Path
 
     return None if value is None else Path(value)
@@ -123,8 +124,8 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="Stop once it has cost that."
     ),
     click.option("--max-tool-output", type=click.IntRange(100), metavar="N", help="Characters of a tool result sent."),
-    click.option("--config", callback=_as_path, metavar="FILE", help="Use FILE in place of config.json."),
-    click.option("--cwd", callback=_as_path, metavar="DIR", help="The workspace; default: this directory."),
+    click.option("--config", callback=as_path, metavar="FILE", help="Use FILE in place of config.json."),
+    click.option("--cwd", callback=as_path, metavar="DIR", help="The workspace; default: this directory."),
 ]
 _NAMES = (
     *("provider", "model", "base_url", "api_key_env", "mode", "sandbox", "net", "effort"),

@@ -94,6 +94,8 @@ class Session:
         self.files = files
         self.chat = chat.Chat(files, self.settings.mode)
         self.live = chat.LiveFile(files)
+        self.tell: Callable[[Record], None] = lambda _: None
+        """Is given each record of a turn as it comes."""
         self.is_steered: Callable[[], bool] = lambda: False
         self.steering: Callable[[], User | None] = lambda: None
         self.state = "idle"
@@ -257,10 +259,12 @@ class Session:
             elif isinstance(record, ApprovalRequest):
                 self._pending = record
                 self._ask(record.request_id)  # it can be answered from now on, before the turn waits for it
+            self.tell(record)
             return
         self.chat.append(record)
         if isinstance(record, (User, TurnEnd)) or (isinstance(record, ToolResult) and record.seen is not None):
             await asyncio.to_thread(self.chat.sync)
+        self.tell(record)
 
     def show(self, state: str) -> None:
         """Say in the live file what the worker does."""

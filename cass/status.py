@@ -1,10 +1,10 @@
 """What of a chat is open: messages without an end of their turn; and waiting until there is none."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from cass import inbox, presence
+from cass import inbox, presence, standing
 from cass.errors import NoWorker, WaitedTooLong
 from cass.home import Files
 from cass.records import Assistant, Record, TurnEnd, User
@@ -56,9 +56,12 @@ _LONGEST_S = 0.05
 class Watch:
     """Waits for something in a chat: made before a message is sent, so that nothing is missed."""
 
-    def __init__(self, files: Files, start: int = -1) -> None:
+    def __init__(self, files: Files, start: int = -1, tell: Callable[[Record], None] | None = None) -> None:
+        """`tell` is given each record that comes, those that are only true for now among them."""
         self._files = files
         self._tail = Tail(files.chat, start)
+        self._live = Tail(files.live, start) if tell is not None else None
+        self._tell = tell
         self.outlook = Outlook()
 
     def until(
@@ -75,8 +78,11 @@ class Watch:
         pause = _SHORTEST_S
         while True:
             news = self._tail.read()
+            self._tell_live()
             for record in news:
                 self.outlook.add(record)
+                if self._tell is not None:
+                    self._tell(record)
                 if found(record):
                     return record
             if deadline is not None and time.monotonic() >= deadline:
@@ -88,6 +94,13 @@ class Watch:
 
     def close(self) -> None:
         self._tail.close()
+        if self._live is not None:
+            self._live.close()
+
+    def _tell_live(self) -> None:
+        if self._live is not None and self._tell is not None:
+            for record in self._live.read():
+                self._tell(record)
 
 
 def answered(id: str) -> Callable[[Record], bool]:
@@ -112,6 +125,27 @@ def settle(files: Files, timeout_s: float | None = None) -> TurnEnd | None:
         if deadline is not None and time.monotonic() >= deadline:
             raise WaitedTooLong(f"not done after {timeout_s:g} s; chat {files.chat_id} goes on")
         time.sleep(_LONGEST_S)
+
+
+def first_of(files: Files, words: Collection[str], timeout_s: float | None = None) -> tuple[str, TurnEnd | None]:
+    """Wait for the first of `words` that is true, and say which: ``approval`` (something waits for the person's),
+    ``message`` (the model has said something since it was last spoken to), ``idle`` (there is nothing more to do),
+    which ends the waiting in any case; and how the last turn ended. Raises as `settle` does.
+    """
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    end, is_idle = None, False
+    while True:
+        if "approval" in words and standing.look(files).pending:
+            return "approval", None
+        if "message" in words and inbox.is_empty(files) and look(files).last:
+            return "message", None
+        if is_idle:
+            return "idle", end
+        try:
+            end, is_idle = settle(files, _LONGEST_S), True  # and once more round: either may have come meanwhile
+        except WaitedTooLong:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise WaitedTooLong(f"not done after {timeout_s:g} s; chat {files.chat_id} goes on") from None
 
 
 def gone(files: Files) -> NoWorker:

@@ -92,11 +92,20 @@ def _branch(chat: str, checkpoint: str | None, lists: bool, files_only: bool, **
 @_subcommand("wait")
 @CHAT
 @click.option("--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up, with status 124.")
+@click.option(
+    "--until",
+    type=click.Choice(["idle", "approval", "message"]),
+    help="approval: it asks something; message: it has answered; each ends with 1 where the chat is done without.",
+)
 @click.pass_context
-def _wait(ctx: click.Context, chat: str, timeout: float | None) -> None:
+def _wait(ctx: click.Context, chat: str, timeout: float | None, until: str | None) -> None:
     from cass import status
 
-    end = status.settle(find(chat), timeout)
+    word, end = status.first_of(find(chat), {until or "idle"}, timeout)
+    if until not in (None, "idle"):
+        if word != until:
+            err(f"the chat has nothing more to do, and no {until} came")
+        ctx.exit(0 if word == until else 1)
     if end is not None and end.error:
         err(f"{end.outcome}: {end.error}")
     ctx.exit(status.EXITS[end.outcome] if end is not None else 0)

@@ -24,7 +24,7 @@ from cass.errors import CassError, ChatBroken, Held, Interrupted
 from cass.home import Files
 from cass.inbox import Bell
 from cass.intake import Intake
-from cass.records import Notice, TurnEnd, User
+from cass.records import Notice, Record, TurnEnd, User
 from cass.session import Session, Turn
 from cass.status import Outlook
 from cass.visible import safe
@@ -233,14 +233,21 @@ def run(
 
 
 def once(
-    files: Files, options: Options, settings: Settings | None, content: str, *, cwd: Path | None, ask: bool
+    files: Files,
+    options: Options,
+    settings: Settings | None,
+    content: str,
+    *,
+    cwd: Path | None,
+    ask: bool,
+    tell: Callable[[Record], None] = lambda _: None,
 ) -> tuple[TurnEnd, str]:
-    """Be the worker of a chat for one turn; return its end, and the text of the answer.
+    """Be the worker of a chat for one turn; return its end, and the text of the answer. `tell` is given what comes.
 
     Meanwhile the chat can be watched and answered as any other. `settings` spares loading them again.
     """
     _guard()
-    return asyncio.run(_once(files, options, settings, content, cwd, ask))
+    return asyncio.run(_once(files, options, settings, content, cwd, ask, tell))
 
 
 async def _run(files: Files, options: Options, cwd: Path | None, idle_s: float, ready_fd: int | None) -> int:
@@ -261,9 +268,16 @@ async def _run(files: Files, options: Options, cwd: Path | None, idle_s: float, 
 
 
 async def _once(
-    files: Files, options: Options, settings: Settings | None, content: str, cwd: Path | None, ask: bool
+    files: Files,
+    options: Options,
+    settings: Settings | None,
+    content: str,
+    cwd: Path | None,
+    ask: bool,
+    tell: Callable[[Record], None],
 ) -> tuple[TurnEnd, str]:
     async with Session(files, options, cwd, settings, _widest(files)) as session:
+        session.tell = tell
         print(*map(safe, session.notices), sep="\n", end="\n" if session.notices else "", file=sys.stderr, flush=True)
         worker = Worker(session)
         item = {"type": "message", "content": content, "ask": ask, "origin": {"by": "send", "program": "cass -p"}}

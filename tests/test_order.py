@@ -30,7 +30,7 @@ ORDER = """
     composer.completion composer.models
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
     composer.errands composer.asking composer.keyboard composer.compose composer
-    setup launch program branching dialogue verdict review
+    setup launch program schema report branching dialogue verdict review
     check.finding check.disk check.machine check.provider check.verdicts check subcommands cli
 """.split()
 
@@ -40,6 +40,7 @@ LATE = {"cli", "program", "subcommands", "providers", "tools"}
 OUTSIDERS = {
     "click": {"cli", "dialogue", "program", "subcommands"},
     "httpx": {"providers.http"},
+    "jsonschema": {"schema"},
     "keyring": {"providers.ring"},
     "markdown_it": {"export.html", "markdown", "viewer.prose"},
     "prompt_toolkit": {
