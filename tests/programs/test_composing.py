@@ -13,6 +13,7 @@ from stage import argv, end_worker, facts, run, script, wait_for
 from terminal import Pty, Tmux
 
 from cass import catalogue
+from cass.composer.question import QUIET_S
 from cass.home import Files, Home
 from cass.records import Approval, ToolResult, TurnEnd, User
 
@@ -60,7 +61,7 @@ def test_an_approval_is_shown_in_full_and_answered_by_one_key(tmp_path, home, wo
         screen = tmux.until("y approve")
         assert "echo ran >> ran.txt" in screen
         assert "not sandboxed: this command can do anything you can" in screen
-        time.sleep(0.8)
+        time.sleep(QUIET_S + 0.1)  # only a quiet keyboard answers
         tmux.press(key)
         if not runs:
             tmux.until("Enter for no reason")
@@ -82,7 +83,7 @@ def test_a_change_is_asked_about_with_its_diff(tmp_path, home, workspace):
         say(tmux, "change it")
         tmux.until("  -two\n  +2\n")
         tmux.until("y approve")
-        time.sleep(0.8)
+        time.sleep(QUIET_S + 0.1)  # only a quiet keyboard answers
         tmux.press("y")
         tmux.until("All done.")
     assert (workspace.parent / "outside.py").read_text() == "one\n2\nthree\n"
@@ -93,10 +94,10 @@ def test_always_gives_the_rule_that_was_shown_and_asks_no_more(tmp_path, home, w
     with cass(tmp_path, *FLAGS) as tmux:
         say(tmux, "run it twice")
         tmux.until("a always for this chat")
-        time.sleep(0.8)
+        time.sleep(QUIET_S + 0.1)  # only a quiet keyboard answers
         tmux.press("a")
         tmux.until("shell(echo ran >> ran.txt)")
-        time.sleep(0.8)
+        time.sleep(QUIET_S + 0.1)  # only a quiet keyboard answers
         tmux.press("y")
         tmux.until("All done.")
     assert (workspace / "ran.txt").read_text() == "ran\nran\n"
@@ -232,7 +233,7 @@ def test_searching_the_history_goes_on_for_as_long_as_a_person_thinks(tmp_path, 
         wait_for(lambda: facts(only(home), TurnEnd))
         tmux.press("C-r")
         tmux.until("in the history:")
-        time.sleep(0.7)
+        time.sleep(0.7)  # as a person thinks
         tmux.type("needle")
         tmux.until("in the history: needle")
         tmux.until(lambda: tmux.screen().count("❯ find the needle") == 2)
@@ -243,7 +244,7 @@ def test_a_paste_in_tmux_is_one_message(tmp_path, home, workspace):
         tmux.do("set-buffer", "-b", "pasted", "line 1\nline 2\n\tline 3")
         tmux.do("paste-buffer", "-p", "-b", "pasted", "-t", tmux.pane)
         tmux.until("line 3")
-        time.sleep(0.1)
+        time.sleep(0.1)  # an Enter in one breath with a paste would be part of it
         tmux.press("Enter")
         (user,) = wait_for(lambda: facts(only(home), User))
         assert user.content == "line 1\nline 2\n\tline 3"
@@ -302,7 +303,7 @@ def test_an_idle_composer_costs_next_to_nothing(tmp_path, home, workspace):
             fields = Path(f"/proc/{composer}/stat").read_text().rpartition(")")[2].split()
             return int(fields[11]) + int(fields[12])
 
-        time.sleep(1)
+        wait_for(lambda: ticks() == (time.sleep(0.3), ticks())[1])  # what it has to do at its start is done
         before = ticks()
-        time.sleep(3)
+        time.sleep(3)  # what is measured
         assert ticks() - before <= 10  # 10 ms each: a loop that never sleeps has 300

@@ -14,6 +14,7 @@ from terminal import Tmux
 
 from cass import catalogue, inbox
 from cass.commands import KEYS, At
+from cass.composer.question import QUIET_S
 from cass.home import Files, Home
 from cass.records import Approval, TurnEnd, User
 
@@ -58,7 +59,7 @@ class Stage:
     def asked(self, text: str = "run it") -> None:
         self.say(text)
         self.until("y approve")
-        time.sleep(0.8)  # the quiet time before a key can be an answer
+        time.sleep(QUIET_S + 0.1)  # only a quiet keyboard answers
 
     def mark(self, text: str) -> None:
         """Wait until the picker's mark stands at a choice."""
@@ -336,7 +337,7 @@ def _(s):
     s.asked()
     s.press("a")
     s.until("shell(touch ran)")
-    time.sleep(0.8)
+    time.sleep(QUIET_S)  # only a quiet keyboard answers
     s.press("y")
     s.until("All done.")
     assert facts(s.files, Approval)[0].rule == "shell(touch ran)"

@@ -119,7 +119,7 @@ def gone(pid: int) -> bool:
 def test_a_line_typed_while_it_starts_arrives_once_and_whole(home, workspace, delay_ms):
     terminal = Pty(CASS)
     try:
-        time.sleep(delay_ms / 1000)
+        time.sleep(delay_ms / 1000)  # what is tried: a person types while it starts
         terminal.type("find what I typed early, é\r")
         terminal.until(lambda: catalogue.ids(home) and facts(only(home), TurnEnd))
         assert [user.content for user in facts(only(home), User)] == ["find what I typed early, é"]
@@ -131,8 +131,9 @@ def test_a_line_typed_while_it_starts_arrives_once_and_whole(home, workspace, de
 def test_leaving_restores_the_terminal_says_how_to_come_back_and_ends_with_0(terminal, home, keys):
     before = len(terminal.said)
     for key in keys.split("|"):
+        shown = len(terminal.said)
         terminal.type(key)
-        time.sleep(0.2)
+        terminal.until(lambda shown=shown: len(terminal.said) > shown)  # it was taken
     assert terminal.end() == 0
     assert b"\x1b[?2004l" in terminal.said[before:]
     found = HINT.findall(terminal.said.decode())

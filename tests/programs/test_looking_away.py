@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +40,14 @@ def tmux_with(tmp_path: Path, *command: str, inside: bool) -> Tmux:
     return made
 
 
+def composer_has_heard(terminal: Pty) -> bool:
+    """Whether the composer knows of the end of the turn: only then it can tell its usage."""
+    before = len(terminal.said)
+    terminal.type("/tokens\r")
+    terminal.until(lambda: re.search(rb"no turn has told|input +\d", terminal.said[before:]))
+    return b"no turn has told" not in terminal.said[before:]
+
+
 def configure(home: Home, **settings: str) -> None:
     home.make()
     home.config.write_bytes(jsonl.dump(settings))
@@ -71,11 +78,11 @@ def test_the_end_of_a_turn_rings_where_nobody_looks(home, workspace, notify, foc
         if focus:
             terminal.type(focus)
         terminal.type("list .")
-        time.sleep(0.1)
+        terminal.until("list")  # an Enter in one breath with it would be part of it
         terminal.type("\r")
         terminal.until(lambda: facts(only(home), TurnEnd))
         terminal.until("notes.txt")
-        time.sleep(0.3)
+        terminal.until(lambda: composer_has_heard(terminal))
         terminal.type("\x04")
         terminal.end()
         said = terminal.said[before:].replace(b"\x1b]2;", b"\x1b]title;").split(b"\x1b]title;")
@@ -202,6 +209,16 @@ def test_resume_and_model_are_picked_inside_a_chat(tmp_path, home, workspace):
 # ---- the page
 
 
+def more(tmux: Tmux) -> list[str]:
+    """Wait until more has come; return the number of the first line on the page, of the last one, and of all."""
+
+    def place() -> list[str]:
+        return re.findall(r"\d+", tmux.screen().splitlines()[-1])[:3]
+
+    before = place()
+    return wait_for(lambda: (now := place())[2:] != before[2:] and now)
+
+
 def test_the_page_keeps_its_place_while_output_comes(tmp_path, home, workspace):
     text = "\n\n".join(f"line {n:04d}" for n in range(700))
     script(home, {"text": text, "deltas": 700, "delay_ms": 8})
@@ -214,10 +231,9 @@ def test_the_page_keeps_its_place_while_output_comes(tmp_path, home, workspace):
         tmux.press("PPage")
         tmux.until(lambda: re.search(r"^lines \d+", tmux.screen(), re.MULTILINE))
         tmux.press("PPage")
-        time.sleep(0.5)
+        wait_for(lambda: more(tmux)[0] == more(tmux)[0])  # it has found its place
         first = tmux.screen().splitlines()[:-1]
-        length = tmux.screen().splitlines()[-1]
-        tmux.until(lambda: tmux.screen().splitlines()[-1] != length)  # more has come
+        more(tmux)
         assert tmux.screen().splitlines()[:-1] == first
         tmux.press("q")
         tmux.until("Shift-Tab mode")
