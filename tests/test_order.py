@@ -23,7 +23,7 @@ ORDER = """
     standing status intake door worker send exchange listing stats passages
     export.redaction export.document export.plain export.html export
     viewer.attention viewer.wrapping viewer.code viewer.table viewer.prose viewer.look viewer.changes viewer.calls
-    viewer.render viewer.since viewer.reading viewer.page viewer.surface viewer.watch viewer.view viewer
+    viewer.render viewer.since viewer.reading viewer.page viewer.surface viewer.watch viewer.screen viewer.view viewer
     composer.history composer.draft composer.pastes composer.proposal composer.question
     composer.frames composer.foreground composer.attention composer.git composer.panes composer.transcript
     composer.seat composer.words composer.employer composer.footer composer.slash composer.tree composer.paths
