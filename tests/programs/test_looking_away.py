@@ -89,6 +89,7 @@ def test_the_end_of_a_turn_rings_where_nobody_looks(home, workspace, notify, foc
         without_titles = b"".join([said[0], *(piece.partition(b"\a")[2] for piece in said[1:])])
         assert (b"\a" in without_titles) is rings
         assert (b"\x1b]9;cass" in without_titles) is notices
+        assert b"\x1b]133;A\x1b\\" in without_titles  # turns are marked inline, too
         assert terminal.said.rindex(b"\x1b[?1004l") > terminal.said.rindex(b"\x1b[?1004h")
     finally:
         terminal.close()
