@@ -161,8 +161,9 @@ class Page:
         """`_put`, but for what stands on the screen."""
         if not (isinstance(block, User) and block.id in self.seen):
             return self._put(block)
+        made, self._last = self._say_unsaid(True), block
         self._above = _kind(block)
-        return []
+        return made
 
     def _put(self, block: Block) -> list[Text]:
         if isinstance(block, Notice):
