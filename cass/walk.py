@@ -20,7 +20,8 @@ _ON_THE_WAY = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY)) | (DIR
 def descend(path: str, flags: int = DIRECTORY, mode: int = 0o666) -> int:
     """Open an absolute path from the root on, following no link, not even the last; return the descriptor.
 
-    Raises OSError: ENOTDIR or ELOOP where a component is a link.
+    Raises OSError: ENOTDIR or ELOOP where a component is a link. The `openat2` of Linux does the same in one step and
+    saves 30 us a file; calling it costs the start of a process more (ctypes, 8 ms), and it is missing in older kernels.
     """
     *above, name = [part for part in path.split("/") if part] or ["."]
     at = os.open("/", _ON_THE_WAY)
