@@ -1,8 +1,11 @@
 """Rules: their form, what a pattern covers of a command, and which are in vain."""
 
+import re
+from pathlib import Path
+
 import pytest
 
-from cass import rules
+from cass import rules, written
 from cass.compound import Uncertain
 from cass.rules import Rules
 
@@ -116,3 +119,19 @@ def test_a_rule_that_can_never_match_says_why(given, why):
 )
 def test_a_rule_that_can_match_is_not_complained_about(given):
     assert rules.vain(given) == []
+
+
+DOCUMENTED = (Path(__file__).parents[1] / "docs" / "rules.md").read_text()
+
+
+def test_the_examples_of_the_documentation_are_as_it_says(home):
+    home.make()
+    for block in re.findall(r"^```json\n(.*?)^```", DOCUMENTED, re.MULTILINE | re.DOTALL):
+        home.config.write_text(block)
+        assert written.review(home)[home.config] == (None, [])
+        config = written.Written.read(home, None).config
+        given = Rules(*(tuple(config.get(key, ())) for key in ("allow", "ask", "deny")))
+        assert rules.vain(given) == []
+        if given.allow:
+            found = rules.allowing(given.allow, "shell", "git status && git diff | head -5")
+            assert [rule is not None for _, rule in found] == [True, True, True]
