@@ -229,7 +229,9 @@ WRAPPERS = frozenset(
     "sh bash dash zsh ksh fish env sudo doas su nice ionice nohup time timeout stdbuf setsid chroot command builtin "
     "exec eval xargs parallel ssh watch strace ltrace script flock unshare nsenter systemd-run busybox . source "
     # what gives the words that follow another meaning, or another place
-    "alias unalias shopt set unset export declare typeset readonly local hash enable trap cd pushd popd".split()
+    "alias unalias shopt set unset export declare typeset readonly local hash enable trap cd pushd popd "
+    # what sets variables, or looks one up by a name in which a command may stand
+    "read mapfile readarray getopts let compgen complete bind fc".split()
 )
 """Programs that run what their arguments, their input or a file say, and words that change what follows them."""
 _NAMEABLE = frozenset("sh bash dash zsh ksh fish sudo doas nice nohup time env setsid command".split())
@@ -237,8 +239,12 @@ _TRAPS = (
     *("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"),
     *("--output", "--exec", "--exec-path", "--config-env", "--upload-pack", "--receive-pack", "--ext-diff"),
     *("--open-files-in-pager", "--use-compress-program", "--to-command", "--checkpoint-action", "--rsh", "--pre"),
+    *("--compress-program", "--pager", "--browser"),
 )
 """Options that run a command or write a file, of programs that mostly only look."""
+_TRAPS_OF = {"git": ("-O",), "printf": ("-v",), "test": ("-v", "-R"), "wait": ("-p",)}
+_GIT_RUNS = frozenset({"config", "bisect", "submodule", "filter-branch", "difftool", "mergetool", "daemon", "hook"})
+"""Of git: what runs other commands, or decides which ones run later."""
 _GIT_TRAPS = ("-c", "-C", "--git-dir", "--work-tree")
 _GIT_VALUES = frozenset({"-c", "-C", "--git-dir", "--work-tree", "--namespace", "--config-env"})
 
@@ -255,14 +261,14 @@ def program(values: list[str]) -> int | None:
 
 
 def traps(values: list[str]) -> list[str]:
-    """The options of a simple command that would make its program run or write something else."""
-    is_git = os.path.basename(values[0]) == "git"
-    front = _subcommand(values) if is_git else 0
+    """The words of a simple command that would make its program run or write something else."""
+    name = os.path.basename(values[0])
+    front = _subcommand(values) if name == "git" else 0
     found = []
     for at, value in enumerate(values[1:], 1):
-        known = (*_GIT_TRAPS, *_TRAPS) if at < front else (*_TRAPS, "-O") if is_git else _TRAPS
+        known = (*_GIT_TRAPS, *_TRAPS) if at < front else (*_TRAPS, *_TRAPS_OF.get(name, ()))
         found += [trap for trap in known if _is_option(value, trap)][:1]
-    return found
+    return found + [word for word in values[front : front + 1] if front and word in _GIT_RUNS]
 
 
 def _is_option(value: str, option: str) -> bool:
