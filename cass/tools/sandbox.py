@@ -45,7 +45,7 @@ UNSET = (
 )
 """Variables that name a socket that is hidden: without them programs do without."""
 
-DIRECTORIES = 200
+DIRECTORIES = 100
 """In a workspace, nearest first, that are looked through for guarded files before each command: more would be felt."""
 LEVELS = 3
 HEAVY = frozenset({"node_modules", ".venv", "venv", "target", "__pycache__", "site-packages", "vendor"})
@@ -151,14 +151,20 @@ class View:
 
 
 def arguments(view: View) -> list[str]:
-    """What bubblewrap is told; pure. A mount is made after the one that it lies in, whatever either is for."""
+    """What bubblewrap is told; pure. A mount is made after the one that it lies in, whatever either is for.
+
+    What is hidden comes last where it can: should somebody swap a path of the workspace for a link meanwhile, the link
+    does not uncover it.
+    """
     operations = {"/dev": "dev", "/proc": "proc", "/run": "private", "/tmp": "tmp"}
     operations |= dict.fromkeys(view.kept, "keep")
     operations |= dict.fromkeys(view.repositories, "write") | dict.fromkeys(view.guarded, "read")
     operations |= dict.fromkeys(view.files, "file") | dict.fromkeys(view.directories, "hide")
     operations |= {view.workspace: "write"} | dict.fromkeys(view.closed, "hide")
     found, last = ["--ro-bind", "/", "/"], []
-    for path, operation in _nested(operations, view):
+    nested = list(_nested(operations, view))
+    late = [(path, how) for path, how in nested if how in ("hide", "file") and not is_below(view.workspace, path)]
+    for path, operation in [one for one in nested if one not in late] + late:
         found += _spelled(path, operation, view)
         if operation in ("hide", "private"):
             last += ["--remount-ro", path]  # not before all that lies in it has its place
@@ -214,6 +220,8 @@ def _nested(operations: dict[str, str], view: View) -> Iterator[tuple[str, str]]
 def look(place: Place, environ: Mapping[str, str] = os.environ) -> View:
     """What a command in `place` is to see, by what is on the disk now. Raises ToolError."""
     workspace = str(place.root)
+    if os.path.realpath(workspace) != workspace:
+        raise ToolError("the workspace became a link, or lies behind one now; nothing was run")
     tmp = str(place.out.with_name("tmp"))
     try:
         for home in place.homes:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -88,7 +89,7 @@ def mounted(**view) -> list[tuple[str, ...]]:
         ({"workspace": "/h", "directories": {"/h/.ssh"}}, [("--bind", "/h"), ("--tmpfs", "/h/.ssh")]),
         ({"workspace": "/h/.ssh/w", "directories": {"/h/.ssh"}}, [("--tmpfs", "/h/.ssh"), ("--bind", "/h/.ssh/w")]),
         ({"workspace": "/h", "directories": {"/h/.a"}, "files": {"/h/.a/s"}}, [("--bind", "/h"), ("--tmpfs", "/h/.a")]),
-        ({"workspace": "/w", "files": {"/k"}}, [("--ro-bind", "/k"), ("--bind", "/w")]),
+        ({"workspace": "/w", "files": {"/k"}}, [("--bind", "/w"), ("--ro-bind", "/k")]),
         (
             {"workspace": "/w", "repositories": {"/w/.git"}, "guarded": {"/w/.git/config"}},
             [("--bind", "/w"), ("--bind", "/w/.git"), ("--ro-bind", "/w/.git/config")],
@@ -191,6 +192,25 @@ def test_what_other_programs_run_is_read_only_and_a_repository_stays_where_it_is
         assert not (at / "hooks/pre-commit").exists()
     said = subprocess.run(["git", "log", "--format=%s"], cwd=held.root, capture_output=True, text=True, check=True)
     assert said.stdout == "works\n"
+
+
+@linux
+def test_a_workspace_that_became_a_link_is_none(held):
+    moved = held.beside / "moved"
+    held.root.rename(moved)
+    held.root.symlink_to(held.home.parent)
+    with pytest.raises(tools.ToolError, match="the workspace became a link"):
+        held.outcome("shell", command="touch made")
+    assert not (held.home.parent / "made").exists()
+
+
+@linux
+@pytest.mark.parametrize("net", [True, False])
+def test_a_port_of_this_machine_is_reached_only_with_the_network(held, net):
+    held.net = net
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        assert held.outcome("shell", command=f": < /dev/tcp/127.0.0.1/{port}").ok is net
 
 
 @linux
