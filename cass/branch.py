@@ -40,6 +40,9 @@ from cass.tail import Tail
 
 NOT_RUN = "Error: not run: the chat was branched before this call"
 
+_DIGITS = 6
+"""Of a number; what is longer is a part of an id, which may have digits alone."""
+
 Line = tuple[Record, bytes]
 """A record, and the line that it was read from, without its newline."""
 
@@ -174,9 +177,10 @@ def find(found: Sequence[Record], text: str) -> Checkpoint:
     Raises UsageError.
     """
     points = checkpoints(found)
-    if text.isdecimal() and 0 < int(text) <= len(points):
+    is_number = text.isdecimal() and len(text) <= _DIGITS
+    if is_number and 0 < int(text) <= len(points):
         return points[int(text) - 1]
-    fitting = {point.id: point for point in points if text and text in point.id}
+    fitting = {point.id: point for point in points if text and text in point.id and not is_number}
     if len(fitting) == 1:
         return next(iter(fitting.values()))
     if fitting:

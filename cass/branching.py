@@ -54,11 +54,6 @@ def show(files: Files, *, as_json: bool) -> None:
     out("\n".join(line for point in points for line in (_line(point), *_begun(point, begun))))
 
 
-def lines(points: Sequence[Checkpoint]) -> list[str]:
-    """A line for each checkpoint."""
-    return [_line(point) for point in points]
-
-
 def _line(point: Checkpoint) -> str:
     text = safe_line(" ".join(point.text[:TEXT_SHOWN].split()))
     kind = _INDENT[point.kind] + point.kind
@@ -105,7 +100,8 @@ def _decoded(line: bytes) -> Meta | None:
 
 
 def _as_json(point: Checkpoint) -> dict[str, Any]:
-    return {"number": point.number, "kind": point.kind, "id": point.id, "text": point.text, "at": point.at}
+    said = {"number": point.number, "kind": point.kind, "id": point.id, "text": point.text, "at": point.at}
+    return said | ({"line": _line(point)} if point.kind is not Kind.END else {})
 
 
 # ---- going there ----------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from cass.access import Mode
 from cass.composer import footer, keys, models, pager, picker
 from cass.composer.asking import Asking
 from cass.composer.attention import Attention
+from cass.composer.branching import Branching
 from cass.composer.completion import EFFORTS
 from cass.composer.console import Console
 from cass.composer.draft import Draft
@@ -84,6 +85,7 @@ class Composer:
             self.transcript = Inline(files, self.console, self._warn)
         elif layout == "panes":
             self.transcript = Paned(files, self._warn)
+        self.branching = Branching(self)
         self._slash = Slash(self)
         self._switch = switch
         self._draft = Draft(files)

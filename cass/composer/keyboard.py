@@ -14,15 +14,17 @@ from cass.access import Mode
 from cass.composer import keys
 from cass.composer.asking import Asking
 from cass.composer.attention import Attention
+from cass.composer.branching import Branching
 from cass.composer.console import Console
 from cass.composer.errands import Errands
 from cass.composer.pastes import Pastes
 from cass.composer.seat import Seat
 from cass.composer.transcript import Transcript
 
-LEAVE_WITHIN_S = 1.5
+AGAIN_WITHIN_S = 1.5
 AGAIN = "Ctrl-C again to leave"
-"""What this says holds as long as it stands on the screen: any other key takes it away."""
+GO_BACK = "Esc again to go back to an earlier point"
+"""What these say holds as long as it stands on the screen: any other key takes it away."""
 PASTE_TAIL_S = 0.05
 """An Enter so soon after a paste belongs to it: the text held the code that ends a paste."""
 
@@ -40,6 +42,7 @@ class Composing(Protocol):
     transcript: Transcript
     asking: Asking
     attention: Attention
+    branching: Branching
     errands: Errands
     pastes: Pastes
     draft: str
@@ -123,8 +126,18 @@ class Keyboard:
     def escape(self, event: KeyPressEvent) -> None:
         if self._draft.complete_state:
             self._draft.cancel_completion()
-        elif not self._composer.asking.go_back() and self._composer.seat.is_busy:
+        elif self._composer.asking.go_back():
+            return
+        elif self._composer.seat.is_busy:
             self._composer.interrupt()
+        elif self._composer.is_hinted(GO_BACK):
+            self.go_back(event)
+        else:
+            self._composer.hint(GO_BACK, AGAIN_WITHIN_S)
+
+    def go_back(self, event: KeyPressEvent) -> None:
+        self._composer.hint("")  # an Esc that leaves the menu is the first of none
+        self._composer.branching.branch()
 
     def clear_or_leave(self, event: KeyPressEvent) -> None:
         if self._composer.asking.go_back():
@@ -135,7 +148,7 @@ class Keyboard:
             self._composer.leave()
         else:
             self._draft.reset()
-            self._composer.hint(AGAIN, LEAVE_WITHIN_S)
+            self._composer.hint(AGAIN, AGAIN_WITHIN_S)
 
     def leave_if_empty(self, event: KeyPressEvent) -> None:
         if self._draft.text:

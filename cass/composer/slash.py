@@ -11,6 +11,7 @@ from typing import Protocol
 from cass import catalogue, commands, listing, standing, stats
 from cass.access import Mode
 from cass.amounts import money
+from cass.composer.branching import Branching
 from cass.composer.footer import columns
 from cass.composer.seat import Seat
 from cass.errors import CassError, UsageError
@@ -21,6 +22,7 @@ class Desk(Protocol):
     """What a command may use of the composer."""
 
     seat: Seat
+    branching: Branching
 
     @property
     def state(self) -> str:
@@ -89,6 +91,12 @@ class Slash:
             listing.lines(seat.files.home, others, standing.look),
             lambda n: self._desk.leave("--resume", others[n].chat_id),
         )
+
+    def branch(self, _: str) -> None:
+        self._desk.branching.branch()
+
+    def restore(self, _: str) -> None:
+        self._desk.branching.restore()
 
     def queue(self, _: str) -> None:
         texts = self._desk.seat.waiting()

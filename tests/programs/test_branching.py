@@ -2,11 +2,12 @@
 
 import json
 import os
+import re
 
 import pytest
 import scripted
-from stage import argv, facts, run, script, wait_for
-from terminal import Pty
+from stage import argv, end_worker, facts, run, script, wait_for
+from terminal import Pty, Tmux
 
 from cass import catalogue, inbox
 from cass.home import Home
@@ -153,3 +154,55 @@ def test_home_is_needed_for_nothing_but_the_chat(tmp_path):
     done = run("cass", "branch", "nothing", "1")
     assert done.returncode == 69
     assert not Home(tmp_path / "home").root.exists()
+
+
+@pytest.fixture
+def seat(written, tmp_path):
+    """A tmux with the chat in it."""
+    given = {name: os.environ[name] for name in ("HOME", "CASS_HOME", "CASS_PROVIDER")}
+    made = Tmux(tmp_path / "tmux", argv("cass", "--resume", written.chat_id), environ=given, inside=False)
+    try:
+        made.until("idle")
+        yield made
+    finally:
+        made.close()
+        for chat_id in catalogue.ids(written.home):
+            end_worker(written.home.files(chat_id))
+
+
+def choose(seat, command: str, point: str) -> None:
+    """Type a command, then a part of the point that is meant, and take it."""
+    seat.type(command)
+    seat.press("Enter")
+    seat.until("Esc none")
+    seat.type(point)
+    seat.until(lambda: re.search(rf"^> .*{point}", seat.screen(), re.MULTILINE))
+    seat.press("Enter")
+
+
+def test_a_point_is_picked_and_the_new_chat_begins_there_with_the_files_of_then(written, workspace, seat):
+    choose(seat, "/branch", "and two")
+    seat.until("branch, and restore 2 files")
+    seat.until("one  take it back to 5 bytes", history=True)
+    assert ((workspace / "one").read_text(), len(catalogue.ids(written.home))) == ("second", 1)
+    seat.press("Down", "Enter")
+    seat.until(lambda: re.search(r"❯ and two\s*$", seat.screen(), re.MULTILINE))
+    assert ((workspace / "one").read_text(), (workspace / "two").exists()) == ("first", False)
+    (made,) = set(catalogue.ids(written.home)) - {written.chat_id}
+    assert [user.content for user in facts(written.home.files(made), User)] == ["write one"]
+
+
+def test_files_are_taken_back_and_forth_in_one_chat(written, workspace, seat):
+    choose(seat, "/restore", "One is")
+    seat.until("restore 2 files")
+    seat.press("Enter")
+    seat.until("2 files restored")
+    assert ((workspace / "one").read_text(), (workspace / "two").exists()) == ("first", False)
+    choose(seat, "/restore", "Both are")
+    seat.until("restore 2 files")
+    seat.press("Enter")
+    wait_for(lambda: (workspace / "two").exists())
+    assert (workspace / "one").read_text() == "second"
+    choose(seat, "/restore", "Both are")
+    seat.until("no file is to be restored")
+    assert len(catalogue.ids(written.home)) == 1

@@ -230,9 +230,32 @@ def _(s):
     s.until("❯ and then this")
     (end,) = wait_for(lambda: facts(s.files, TurnEnd))
     assert end.outcome == "cancelled"
-    s.press("Escape")
-    s.press("Escape")  # twice while idle: nothing is lost
+    s.press("Escape")  # while idle nothing is lost
+    s.until("Esc again")
     s.draft("and then this")
+
+
+@row(At.DRAFT, "Esc Esc")
+def _(s):
+    s.say("the first of all")
+    wait_for(lambda: facts(s.files, TurnEnd))
+    s.tmux.type("kept")
+    s.draft("kept")
+    s.press("Escape")
+    s.until("Esc again")
+    s.press("Escape")
+    s.mark("the first of all")
+    s.press("Escape")
+    s.draft("kept")
+    (chat_id,) = catalogue.ids(s.home)
+    s.press("Escape")
+    s.until("Esc again")
+    s.press("Escape")
+    s.mark("the first of all")
+    s.press("Enter")
+    s.draft("the first of all")
+    assert len(catalogue.ids(s.home)) == 2
+    assert s.home.files(chat_id).draft.read_text() == "kept"
 
 
 @row(At.DRAFT, "Ctrl-C")
