@@ -175,19 +175,24 @@ def test_an_ignore_file_is_split_into_lines_as_git_does(repository, text):
 
 pattern_texts = st.lists(
     st.sampled_from(["a", "b", "c", "/", "*", "**", "?", "!", "[ab]", "[!a]", "\\", " "]), min_size=1, max_size=6
-)
+) | st.sampled_from([["*", "b"], ["a", "/", "*"], ["!", "b", "/", "c"], ["*", "*", "/", "a", "/", "b"], ["/", "b"]])
 ignore_files = st.lists(pattern_texts.map("".join), max_size=4).map("\n".join)
 folders = st.sampled_from(["", "a/", "b/", "a/b/", "a/a/", "b/c/a/"])
+excludes = st.sampled_from([".git/info/exclude", "global"])
 
 
 @settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(folders, ignore_files, max_size=3),
     st.sets(st.tuples(folders, st.sampled_from("a b c ab ba".split()))),
+    st.dictionaries(excludes, ignore_files, max_size=1),
 )
-def test_any_tree_of_ignore_files_gives_the_files_of_git(tmp_path_factory, ignores, files):
+def test_any_tree_of_ignore_files_gives_the_files_of_git(tmp_path_factory, ignores, files, excludes):
     top = tmp_path_factory.mktemp("tree")
     subprocess.run(["git", "init", "-q", str(top)], check=True)
+    of_mine = Path(os.environ["HOME"], ".config", "git", "ignore")
+    lay(top, {name: text for name, text in excludes.items() if name != "global"})
+    lay(of_mine.parent, {of_mine.name: excludes.get("global", "")})
     for folder, name in sorted(files):
         if not (top / folder / name).is_dir() and not any(p.is_file() for p in (top / folder / name).parents):
             lay(top, {folder + name: ""})
