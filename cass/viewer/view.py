@@ -1,6 +1,8 @@
 """The viewer: follows a chat and shows it. It has no authority and never writes to a chat.
 
     chat and live file -> tails -> page -> finished lines, and what still grows -> a screen
+
+What is asked of it is here, with what is printed once; to follow is the business of `screen`.
 """
 
 import contextlib
