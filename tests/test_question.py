@@ -86,3 +86,20 @@ def test_a_program_without_a_sandbox_is_called_that(name, sandboxed, warns):
     asked = request(name=name, sandboxed=sandboxed)
     assert is_unbounded(asked) is warns
     assert ("not sandboxed: this command can do anything you can" in text(Question(asked, 0))) is warns
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(6, 20), (6, 40), (18, 80), (1, 20), (5, 60)])
+def test_a_long_reason_gives_way_to_the_answers(rows, columns):
+    request = ApprovalRequest(
+        request_id="r",
+        tool_call_id="c",
+        name="shell",
+        arguments={"command": "make all"},
+        reason="because " * 80,
+        sandboxed=True,
+        created_at="2026-06-20T14:30:12.345Z",
+    )
+    text = "".join(text for _, text in Question(request, 0.0).fragments(True, rows, columns))
+    assert "…\n" in text
+    assert text.count("because") * len("because ") <= max(rows // 3, 1) * columns
+    assert text.endswith("y approve · n deny")

@@ -1,6 +1,7 @@
 """The footer: status, help and queue around the input, in prompt_toolkit's fragments. Pure; outside text is made safe.
 
-When room is short the least important part is shortened, then left out; the access mode and the state always stay.
+When room is short the least important part is shortened, then left out; the access mode, in the end by its last word,
+and the state always stay.
 """
 
 import os
@@ -46,7 +47,7 @@ class Surroundings(NamedTuple):
 def status_line(standing: Standing, around: Surroundings, width: int) -> Fragments:
     """One line about the chat."""
     parts = [
-        Part(f"class:{standing.mode or 'dim'}", standing.mode or "…"),
+        Part(f"class:{standing.mode or 'dim'}", standing.mode or "…", standing.mode.rpartition("-")[2] or None, 8),
         Part("", _model(standing), _short_model(standing), 4),
         Part(*_state(standing, around.state, around.elapsed_s)),
     ]
@@ -75,7 +76,9 @@ def fit(parts: Sequence[Part], width: int) -> list[Part]:
         place = parts.index(giver)
         if giver.short and giver.text != giver.short:
             # Its short form gives way only after most that is still long: a chat is called by the end of its id.
-            parts[place] = giver._replace(text=giver.short, short="", weight=min(giver.weight + 4, 8))
+            parts[place] = giver._replace(
+                text=giver.short, short="" if giver.weight < 8 else None, weight=min(giver.weight + 4, 7)
+            )
         else:
             del parts[place]
     return parts

@@ -17,6 +17,7 @@ QUIET_S = 0.7
 Fragments = list[tuple[str, str]]
 
 
+WARNING = "not sandboxed: this command can do anything you can"
 FEWEST_ROWS = 3
 """Of the subject, however small the screen is."""
 
@@ -42,31 +43,39 @@ class Question:
 
     def fragments(self, takes_keys: bool, rows: int, columns: int) -> Fragments:
         """The question as it stands on the screen; of a long subject what fits into `rows`, from `top` on."""
-        lines, room = self._wrapped(columns), self._room(rows)
+        lines, room = self._wrapped(columns), self._room(rows, columns)
         shown = lines[self.top : self.top + room]
         text: Fragments = [("class:ask", f"{safe_line(self.request.name)} asks"), ("", "\n")]
         text += [(style, f"  {line}\n") for style, line in shown]
         if len(shown) < len(lines):
             last = self.top + len(shown)
             text.append(("class:ask", f"  rows {self.top + 1}-{last} of {len(lines)}, PageUp and PageDown scroll\n"))
-        text.append(("class:dim", safe_line(self.request.reason) + "\n"))
+        text += [("class:dim", f"{row}\n") for row in self._reason(rows, columns)]
         if is_unbounded(self.request):
-            text.append(("class:error", "not sandboxed: this command can do anything you can\n"))
+            text.append(("class:error", f"{WARNING}\n"))
         return text + self._answers(takes_keys)
 
     def is_long(self, rows: int, columns: int) -> bool:
         """Whether `fragments` leaves rows of the subject out."""
-        return len(self._wrapped(columns)) > self._room(rows)
+        return len(self._wrapped(columns)) > self._room(rows, columns)
 
     def scroll(self, screens: int, rows: int, columns: int) -> None:
         """Go on, or back, by so many times what stands on the screen."""
-        room = self._room(rows)
+        room = self._room(rows, columns)
         last = max(len(self._wrapped(columns)) - room, 0)
         self.top = min(max(self.top + screens * max(room - 1, 1), 0), last)
 
-    def _room(self, rows: int) -> int:
+    def _room(self, rows: int, columns: int) -> int:
         """Rows for the subject: the others are the name, where it is scrolled to, the reason, the warning, answers."""
-        return max(rows - 5, FEWEST_ROWS)
+        answers = "".join(text for _, text in self._answers(True))
+        below = [WARNING if is_unbounded(self.request) else "", *answers.split("\n")]
+        taken = sum(len(wrap(line, max(columns, 1))) for line in below if line) + len(self._reason(rows, columns))
+        return max(rows - 2 - taken, FEWEST_ROWS)
+
+    def _reason(self, rows: int, columns: int) -> list[str]:
+        """Why it is asked, in rows; no more than leave the answers on the screen."""
+        found, most = wrap(safe_line(self.request.reason), max(columns, 1)), max(rows // 3, 1)
+        return found if len(found) <= most else [*found[: most - 1], found[most - 1][:-1] + "…"]
 
     def _wrapped(self, columns: int) -> Fragments:
         lines = subject(self.request, self.diff)
