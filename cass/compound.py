@@ -14,6 +14,10 @@ LONGEST = 1 << 16
 """Characters of a command that is taken apart; more is no command that a person had in mind when they wrote a rule."""
 
 
+MOST = 200
+"""Parts of a command."""
+
+
 class Uncertain(Exception):
     """What a command would run cannot be told for certain; the text says what stands in the way."""
 
@@ -204,6 +208,8 @@ class _Reader:
                 raise Uncertain("it is not finished")
             return
         self.parts.append(self._part())
+        if len(self.parts) > MOST:
+            raise Uncertain("too many parts")
         self._begin()
         self._expects_more = between in ("&&", "||", "|", "|&")
 

@@ -83,6 +83,7 @@ def test_a_command_is_split_as_bash_does(command, expected):
         ("a 2\\\n>b", "a backslash"),
         ("a # b\rc", "invisible"),
         ("a " * 40_000, "too long"),
+        ("a;" * 201, "too many parts"),
     ],
 )
 def test_what_is_uncertain_says_why(command, why):
