@@ -67,11 +67,12 @@ def sizes(message: str) -> Sizes | None:
     return Sizes(found[-1], found[-2]) if len(found) >= 2 else None
 
 
-def advice(status: int, key_env: str | None) -> str:
+def advice(status: int, key_env: str | None, provider: str) -> str:
     """What to add to the words of a server; "" for nothing."""
     if status not in (401, 403):
         return ""
-    return f"; check the key in {key_env}" if key_env else "; no API key was sent"
+    wrong = f"check the key in {key_env}" if key_env else "no API key was sent"
+    return f"; {wrong} (cass login {provider} keeps one that works)"
 
 
 def in_stream(error: Any, *, begun: bool = True) -> ProviderError:

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Protocol
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 # httpx imports its own command line with it, when click and rich are there to be imported: 30 ms of each start.
 sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
@@ -118,7 +119,7 @@ class Http:
     def _finish(self, error: ProviderError, url: str) -> None:
         """Say the rest of an error. It is cut only now: half a key would not be known for one."""
         error.message = self._without_key(error.message)[: failures.WORDS]
-        error.message += failures.advice(error.http_status, self._key_name())
+        error.message += failures.advice(error.http_status, self._key_name(), self._connection.provider)
         error.url = self._shown(url)
 
     async def aclose(self) -> None:
@@ -128,12 +129,12 @@ class Http:
     def _open(self) -> httpx.AsyncClient:
         """The client, made when it is first needed. Raises ProviderError."""
         if self._client is None:
-            plain = self._connection.base_url.startswith("http://")
-            here = plain and is_local(self._connection.base_url)
+            unsecured = self._connection.base_url.startswith("http://")
+            here = unsecured and is_local(self._connection.base_url)
             try:
                 self._client = httpx.AsyncClient(
                     # To read all the certificates costs 30 ms, and a plain connection needs none.
-                    verify=not plain or (_has_proxy() and not here),
+                    verify=not unsecured or (_has_proxy() and not here),
                     trust_env=not here,  # no proxy can reach the loopback of this machine
                     headers={"User-Agent": f"cass/{__version__}", "Accept-Encoding": "identity"},
                 )
@@ -270,11 +271,11 @@ def _words(error: Exception, url: str, read_timeout_s: float, answered: bool) ->
     host = urlsplit(url).hostname
     match error:
         case httpx.ConnectTimeout():
-            return f"no connection to {host} within {CONNECT_TIMEOUT_S:g} s", True
+            return f"no connection to {_proxy(url) or host} within {CONNECT_TIMEOUT_S:g} s", True
         case httpx.ReadTimeout():
             return f"no byte from {host} for {read_timeout_s:g} s", True
         case httpx.ConnectError():
-            return _why_not_connected(error, host or "")
+            return _why_not_connected(error, url)
         case httpx.RemoteProtocolError() | httpx.ReadError() | httpx.WriteError() | httpx.WriteTimeout():
             if answered:
                 return "the answer was cut off: the connection broke in its middle", True
@@ -285,18 +286,33 @@ def _words(error: Exception, url: str, read_timeout_s: float, answered: bool) ->
             return f"the request cannot be sent: {error}", False
 
 
-def _why_not_connected(error: BaseException, host: str) -> tuple[str, bool]:
-    for cause in _causes(error):
+def _why_not_connected(error: BaseException, url: str) -> tuple[str, bool]:
+    host = urlsplit(url).hostname or ""
+    proxy = _proxy(url)
+    whom = f"the proxy {proxy}" if proxy else host
+    causes = _causes(error)
+    for cause in causes:
+        if isinstance(cause, ssl.SSLCertVerificationError):  # what it led to only says that there was one
+            own = "SSL_CERT_FILE or SSL_CERT_DIR names authorities of your own"
+            return f"the certificate of {host} is not trusted: {cause.verify_message} ({own})", False
+    for cause in causes:
         text = str(cause)
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"the certificate of {host} is not trusted: {cause.verify_message}", False
         if isinstance(cause, ssl.SSLError) or "SSL" in text:
             return f"no secure connection to {host}: {text}", False
         if isinstance(cause, socket.gaierror):
-            return f"the name {host} is not known: {cause.strerror}", True
+            return f"the name {whom} is not known: {cause.strerror}", True
         if isinstance(cause, ConnectionRefusedError):
-            return f"{host} refused the connection: is the server running?", True
-    return f"no connection to {host}: {error}", True
+            return f"{whom} refused the connection: is {'it' if proxy else 'the server'} running?", True
+    return f"no connection to {whom}: {error}", True
+
+
+def _proxy(url: str) -> str:
+    """The proxy that the environment names for `url`, without its password; "": it is asked directly."""
+    parts = urlsplit(url)
+    if (parts.scheme == "http" and is_local(url)) or proxy_bypass(parts.hostname or ""):
+        return ""
+    proxies = getproxies()
+    return failures.address(proxies.get(parts.scheme) or proxies.get("all") or "")
 
 
 def _causes(error: BaseException) -> list[BaseException]:

@@ -126,10 +126,14 @@ def test_no_error_takes_long_to_be_understood(body):
 
 @pytest.mark.parametrize(
     ("status", "key_env", "words"),
-    [(401, "THE_KEY", "; check the key in THE_KEY"), (403, None, "; no API key was sent"), (404, "THE_KEY", "")],
+    [
+        (401, "THE_KEY", "; check the key in THE_KEY (cass login mine keeps one that works)"),
+        (403, None, "; no API key was sent (cass login mine keeps one that works)"),
+        (404, "THE_KEY", ""),
+    ],
 )
 def test_a_refused_key_names_its_variable(status, key_env, words):
-    assert failures.advice(status, key_env) == words
+    assert failures.advice(status, key_env, "mine") == words
 
 
 @pytest.mark.parametrize(
@@ -178,6 +182,28 @@ def test_a_redirect_says_where_to():
 )
 def test_h01_retry_after_is_a_number_or_a_date(value, seconds):
     assert failures.retry_after(value, 1_000_000) == seconds
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"type": "overloaded_error", "message": "Overloaded"},
+        {"code": 502, "message": "worker limit reached"},
+        {"code": 503, "status": "UNAVAILABLE", "message": "busy"},
+        {"code": "rate_limit_exceeded", "message": "slow down"},
+    ],
+)
+def test_an_error_in_a_stream_may_pass_where_nothing_was_said_before(error):
+    assert failures.in_stream(error, begun=False).transient
+    assert not failures.in_stream(error).transient
+    assert not failures.in_stream({"type": "invalid_request_error", "message": "no"}, begun=False).transient
+
+
+def test_google_says_in_the_body_how_long_to_wait():
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.07s"}
+    error = refused(429, {"error": {"code": 429, "message": "Quota exceeded.", "details": [info]}})
+    assert (error.retry_after, error.transient) == (34.07, True)
+    assert refused(429, {"error": {"details": [info]}}, retry_after="2").retry_after == 2
 
 
 def test_an_error_of_no_known_shape_is_shown_as_it_is():
