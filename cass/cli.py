@@ -72,7 +72,7 @@ class _Cass(Programs):
     def _take(self, ctx: click.Context, args: list[str]) -> None:
         """Take the options that stand behind a prompt. Raises UsageError for anything else there."""
         later = self.make_context(ctx.info_name, list(args))
-        if later.args or getattr(later, "_protected_args", ()):  # click 9 keeps all in `args`
+        if later.args or getattr(later, "_protected_args", []):  # click 9 keeps all in `args`
             raise UsageError("more than one prompt: quote it as one argument")
         given = click.core.ParameterSource.COMMANDLINE
         ctx.params |= {name: v for name, v in later.params.items() if later.get_parameter_source(name) is given}
