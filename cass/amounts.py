@@ -1,4 +1,6 @@
-"""Amounts: numbers of tokens and of money, as people read them."""
+"""Amounts: numbers of tokens and of money, as people read them, and columns of text."""
+
+from collections.abc import Sequence
 
 
 def tokens(count: int) -> str:
@@ -14,3 +16,9 @@ def money(usd: float) -> str:
     if 0 < usd < 0.0001:
         return "under $0.0001"
     return f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}" if usd else "$0"
+
+
+def columns(rows: Sequence[tuple[str, str]]) -> str:
+    """Two columns of plain text, two spaces before and between."""
+    width = max(len(left) for left, _ in rows)
+    return "".join(f"  {left:<{width}}  {right}".rstrip() + "\n" for left, right in rows)

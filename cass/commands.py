@@ -48,6 +48,8 @@ SLASH = (
     Command("/status", "say what the worker does and what waits", Runs.COMPOSER),
     Command("/tokens", "show the usage of the last turn", Runs.COMPOSER),
     Command("/stats", "show what this chat has used and cost", Runs.COMPOSER),
+    Command("/login", "set a provider up and go on with it", Runs.COMPOSER, "[PROVIDER]"),
+    Command("/logout", "forget the key of a provider", Runs.COMPOSER, "PROVIDER"),
     Command("/save", "say where the chat is; it is always saved", Runs.COMPOSER),
     Command("/copy", "copy the last answer to the clipboard", Runs.COMPOSER),
     Command("/exit", "leave; the worker finishes its turn", Runs.COMPOSER, aliases=("/quit",)),

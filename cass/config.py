@@ -29,7 +29,7 @@ SHOWN_TOOL_OUTPUT = 2_000
 
 DEMO_NOTICE = (
     "demo: offline, no language model is answering; set FIREWORKS_API_KEY (or another provider's key), "
-    'or name a "default_provider" in {config}'
+    'or run: cass setup, which names a "default_provider" in {config}'
 )
 
 

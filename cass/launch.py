@@ -25,6 +25,7 @@ from cass.errors import UsageError
 from cass.home import Files, Home
 from cass.records import Assistant, User
 from cass.tail import Tail
+from cass.welcome import welcome
 
 GRACE_S = 3
 """A composer that was told to end has so long before it is killed."""
@@ -55,13 +56,16 @@ def run(
     if not (os.isatty(0) and os.isatty(1)):
         raise UsageError("a chat needs a terminal; without one: cass -p TEXT, or cass-send CHAT TEXT")
     settings = config.load(home, options, os.environ, probe=resume is None)
+    greeting = "" if resume else welcome(home, settings, options, os.environ)
     if resume is None:
         files = opening.new(home, cwd or Path.cwd(), settings, options)
     else:
         files = catalogue.find(home, resume)
         opening.check_cwd(files, cwd)
     layout = choose_layout(settings.layout, os.environ)
-    status, switch_to = guard(lambda child: compose(files, layout=layout, worker_flags=worker_flags, **child))
+    status, switch_to = guard(
+        lambda child: compose(files, layout=layout, worker_flags=worker_flags, greeting=greeting, **child)
+    )
     if switch_to:
         print(flush=True)
         _go_on(_without_cwd(worker_flags), options, switch_to)

@@ -82,6 +82,7 @@ class Session:
         config.require_key(self.settings)
         if self.settings.sandbox and (why := sandbox.problem()):
             raise ConfigError(f'--sandbox, or "sandbox" in the configuration, cannot be had: {why}')
+        self._options, self._provider = options, self.settings.connection.provider
         self._widest = widest
         if self.settings.mode.width > widest.width:
             self.settings = replace(self.settings, mode=widest)
@@ -214,10 +215,13 @@ class Session:
 
     def set_model(self, provider: str | None, model: str | None, effort: str | None = None) -> None:
         """Go on with another model. Raises ConfigError or MissingKey, and then nothing changes."""
-        given = Options(provider=provider or self.desk.provider_name, model=model, effort=effort)
-        if provider in (None, self.desk.provider_name):
+        wanted = provider or self.desk.provider_name
+        if wanted == self.desk.provider_name:
+            model, effort = model or self.desk.model, effort or self.desk.effort
+        if wanted == self.desk.provider_name and not self._is_changed():
             settings = config.with_model(self.settings, self.files.home, model or self.desk.model, effort)
         else:
+            given = replace(self._flags(wanted), provider=wanted, model=model, effort=effort)
             settings = config.load(self.files.home, given, os.environ)
             config.require_key(settings)
             self.desk.provider = providers.connect(settings.connection)
@@ -230,6 +234,19 @@ class Session:
         self.desk.context_assumed, self.desk.bill.facts = settings.context_assumed, settings.facts
         self.desk.supports_tools = settings.supports_tools
         self.show(self.state)
+
+    def _is_changed(self) -> bool:
+        """Whether the files say something else about the provider in use than they did, such as another key."""
+        provider = self.desk.provider_name
+        given = replace(self._flags(provider), provider=provider)
+        with contextlib.suppress(ConfigError):
+            found = config.load(self.files.home, given, os.environ).connection
+            return found.base_url == self.settings.connection.base_url and found != self.settings.connection
+        return False
+
+    def _flags(self, provider: str) -> Options:
+        """What the command line said; an address and a key were said of the provider that this session began with."""
+        return self._options if provider == self._provider else replace(self._options, base_url=None, api_key_env=None)
 
     def answer(self, request_id: str, answer: Answer) -> str | None:
         """Hand a decision to the turn that waits for it; the first wins. Return why it came to nothing, else None."""

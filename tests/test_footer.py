@@ -1,7 +1,7 @@
 import pytest
 
-from cass.amounts import tokens
-from cass.composer.footer import Surroundings, columns, help_line, queue_lines, status_line
+from cass.amounts import columns, tokens
+from cass.composer.footer import Surroundings, help_line, queue_lines, status_line
 from cass.standing import IDLE, Standing
 
 CHAT = "2026-06-20-143012-a8f3"

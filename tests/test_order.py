@@ -12,6 +12,7 @@ ORDER = """
     errors home jsonl preferences visible announce color amounts records compound rules access
     ignore walk names snapshots query search inbox presence catalogue tail chat decisions known instructions
     trust project environment written connection models bill config
+    welcome
     prompt budget context blocks markdown commands
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort
     providers.plain providers.answer providers.openai_compatible providers.openai_responses providers.anthropic

@@ -31,7 +31,6 @@ from cass.composer.errands import Errands
 from cass.composer.footer import Surroundings
 from cass.composer.git import branch
 from cass.composer.keyboard import Keyboard
-from cass.composer.models import Model
 from cass.composer.pastes import Pastes
 from cass.composer.question import Fragments
 from cass.composer.recall import Recall
@@ -104,7 +103,7 @@ class Composer:
 
     # ---- running
 
-    async def run(self, early: bytes = b"", launcher: int = 0) -> int:
+    async def run(self, early: bytes = b"", launcher: int = 0, greeting: str = "") -> int:
         """Be there until the person leaves; return the exit status."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, lambda: None)  # Ctrl-C is a key; a signal is meant for somebody else
@@ -112,7 +111,7 @@ class Composer:
             loop.add_signal_handler(number, self.console.leave, 128 + number)
         self.put_back([text] if (text := self._draft.load()) else [])
         keys.feed(self.console.app.input, early)
-        self.do(self._follow(launcher))
+        self.do(self._follow(launcher, greeting))
         try:
             return await self.console.run()
         finally:
@@ -141,11 +140,13 @@ class Composer:
         if not job.cancelled() and (error := job.exception()) and future and not future.done():
             future.set_exception(error)
 
-    async def _follow(self, launcher: int) -> None:
+    async def _follow(self, launcher: int, greeting: str) -> None:
         """Look at the chat as long as there is a terminal, and a launcher where there was one."""
         await self.console.drawn.wait()  # the prompt stands before anything else is started
         self.seat.look()
         self._employer.begin()
+        if greeting:
+            self.console.print(greeting)
         self.do(self._show())
         saved_at = 0.0
         while not self.console.terminal.is_gone and launcher in (0, os.getppid()):
@@ -370,13 +371,31 @@ class Composer:
             found = await asyncio.to_thread(models.models, seat.files.home, seat.standing.provider, os.environ)
             now = next((n for n, m in enumerate(found) if m[:2] == (seat.standing.provider, seat.standing.model)), 0)
             lines = [model.line for model in found]
-            self.pick("go on with a model", lines, lambda n: self._use(found[n]), now)
+            self.pick("go on with a model", lines, lambda n: self._use(found[n].provider, found[n].model), now)
 
         self.do(choose())
 
-    def _use(self, model: Model) -> None:
-        self.seat.order("model", provider=model.provider, model=model.model)
-        self.hint(f"{safe_line(model.provider)}: {safe_line(model.model)}, from the next message on")
+    def configure(self, provider: str) -> None:
+        """Have ``cass setup`` choose provider and model, and go on with them here."""
+
+        async def choose() -> None:
+            status = await self.errands.cass("setup", *(["--provider", provider] if provider else []))
+            if status == 0:
+                self._use(*await asyncio.to_thread(models.configured, self.seat.files.home, os.environ))
+
+        self.do(choose())
+
+    def forget_key(self, provider: str) -> None:
+        """Have ``cass logout`` forget the key of `provider`."""
+
+        async def forget() -> None:
+            await self.errands.cass("logout", provider)
+
+        self.do(forget())
+
+    def _use(self, provider: str, model: str) -> None:
+        self.seat.order("model", provider=provider, model=model)
+        self.hint(f"{safe_line(provider)}: {safe_line(model)}, from the next message on")
 
     def _try(self, act: Callable[[], None]) -> bool:
         """Whether it could be done; if not, why not is said."""
@@ -460,12 +479,13 @@ def run(
     early: bytes = b"",
     launcher: int = 0,
     switch: Callable[[Sequence[str]], None] | None = None,
+    greeting: str = "",
 ) -> int:
     """Be a composer at a chat until the person leaves; return the exit status.
 
     `layout` is ``inline``, ``panes`` or ``none`` (the transcript is shown elsewhere). `early` are keys that were typed
     before; `launcher` is the process without which this one must not go on; `switch` hears with which arguments
-    ``cass`` is to go on in another chat.
+    ``cass`` is to go on in another chat; `greeting` is printed first.
     """
     composer = Composer(files, layout=layout, worker_flags=worker_flags, switch=switch)
-    return asyncio.run(composer.run(early, launcher))
+    return asyncio.run(composer.run(early, launcher, greeting))

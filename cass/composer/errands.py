@@ -4,6 +4,7 @@ import asyncio
 import os
 import shlex
 import signal
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,11 @@ class Errands:
         if status:
             self._console.print(f"[exit status {status}]\n")
         return f"$ {command}\n{output.rstrip()}{ended}"
+
+    async def cass(self, *arguments: str) -> int:
+        """Run ``cass ARGUMENTS``; return its exit status."""
+        self._console.print(f"\n❯ $ cass {safe_line(shlex.join(arguments))}\n")
+        return (await self.run([sys.executable, "-I", "-m", "cass.cli", "cass", *arguments]))[0]
 
     async def edit(self, text: str) -> str:
         """`text` as the person's editor leaves it; as it was when the editor fails."""

@@ -103,12 +103,6 @@ def queue_lines(waiting: Sequence[str], width: int, most: int = 3) -> Fragments:
     return [("class:waiting", "\n".join(lines)), ("class:dim", cut("\nUp takes the newest back, /queue any", width))]
 
 
-def columns(rows: Sequence[tuple[str, str]]) -> str:
-    """Two columns of plain text, two spaces before and between."""
-    width = max(len(left) for left, _ in rows)
-    return "".join(f"  {left:<{width}}  {right}".rstrip() + "\n" for left, right in rows)
-
-
 def _state(standing: Standing, state: str, elapsed_s: float) -> tuple[str, str]:
     if state in (STARTING, STOPPED):
         return "class:warning", state

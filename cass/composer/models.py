@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cass import jsonl
+from cass import config, jsonl
 from cass import models as facts_of
 from cass.amounts import tokens
 from cass.home import Home
@@ -38,6 +38,12 @@ def models(home: Home, provider: str, environ: Mapping[str, str]) -> list[Model]
             for model in _of(name, entries.get(name, {}), home, deadline):
                 found.setdefault((model.provider, model.model), model)
     return list(found.values())
+
+
+def configured(home: Home, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Provider and model that new chats begin with. Raises ConfigError."""
+    settings = config.load(home, config.Options(), environ, probe=False)
+    return settings.connection.provider, settings.model
 
 
 def _is_usable(name: str, entry: Mapping[str, Any], environ: Mapping[str, str]) -> bool:

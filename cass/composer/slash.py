@@ -10,9 +10,8 @@ from typing import Protocol
 
 from cass import catalogue, commands, listing, standing, stats
 from cass.access import Mode
-from cass.amounts import money
+from cass.amounts import columns, money
 from cass.composer.branching import Branching
-from cass.composer.footer import columns
 from cass.composer.seat import Seat
 from cass.errors import CassError, UsageError
 from cass.visible import safe_line
@@ -42,6 +41,10 @@ class Desk(Protocol):
         """Have the person choose one of `choices`, beginning at one, and go on with its index."""
 
     def pick_model(self) -> None: ...
+    def configure(self, provider: str) -> None:
+        """Have provider and model chosen and written down; "": any provider."""
+
+    def forget_key(self, provider: str) -> None: ...
     def take_back(self, name: str) -> None:
         """Take one of what waits back into the draft."""
 
@@ -185,6 +188,14 @@ class Slash:
         found = stats.gather(seat.files.home, [seat.files])
         text = stats.chart(found, ("day", "model"), listing.columns() - 2)
         self._say("".join(f"  {line}".rstrip() + "\n" for line in [*text.split("\n"), "", "all chats: cass stats"]))
+
+    def login(self, provider: str) -> None:
+        self._desk.configure(provider)
+
+    def logout(self, provider: str) -> None:
+        if not provider:
+            raise UsageError("/logout needs a provider")
+        self._desk.forget_key(provider)
 
     def save(self, _: str) -> None:
         self._say(f"  saved all along: {safe_line(str(self._desk.seat.files.chat))}\n")
