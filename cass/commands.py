@@ -59,6 +59,7 @@ SUBCOMMANDS = (
     Command("ls", "list chats, the last used first", Runs.NO_WORKER, aliases=("--list-chats", "--sessions")),
     Command("status", "show what each chat does, and what waits for you", Runs.NO_WORKER, "[CHAT]"),
     Command("branch", "go on from an earlier point, in a new chat", Runs.NO_WORKER, "CHAT [CHECKPOINT]"),
+    Command("prune", "remove what nobody needs any more, after saying what", Runs.NO_WORKER),
     Command("wait", "wait until a chat has no more to do", Runs.NO_WORKER, "CHAT"),
     Command("grep", "find what was said in any chat", Runs.NO_WORKER, "PATTERN"),
     Command("approve", "allow what a chat asks", Runs.AT_ONCE, "CHAT [REQUEST]"),

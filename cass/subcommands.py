@@ -89,6 +89,20 @@ def _branch(chat: str, checkpoint: str | None, lists: bool, files_only: bool, **
     branching.go(find(chat), checkpoint, branching.Wanted(branches=not files_only, **given))
 
 
+@_subcommand("prune")
+@click.option("--older-than", default="30d", metavar="TIME", help="What counts as old: 12h, 30d, 2026-06-20. [30d]")
+@click.option("--chats", is_flag=True, help="Remove old chats too.")
+@click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", "only_says", is_flag=True, help="Say what would be removed.")
+def _prune(older_than: str, **given: bool) -> None:
+    from datetime import datetime
+
+    from cass import prune
+    from cass.viewer.since import since as moment
+
+    prune.prune(Home.find(), moment(older_than, datetime.now()), **given)
+
+
 @_subcommand("wait")
 @CHAT
 @click.option("--timeout", type=click.FloatRange(0), metavar="SECONDS", help="Give up, with status 124.")

@@ -31,7 +31,7 @@ ORDER = """
     composer.paths composer.completion composer.models
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
     composer.errands composer.asking composer.keyboard composer.compose composer
-    setup launch program schema report branching dialogue verdict review
+    setup launch program schema report branching prune dialogue verdict review
     check.finding check.disk check.machine check.provider check.verdicts check subcommands cli
 """.split()
 

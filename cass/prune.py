@@ -1,0 +1,131 @@
+"""Pruning: what of the home nobody needs any more, said first and then removed.
+
+A chat is never removed unless that is asked for; what goes otherwise is how far back files can be restored, and output
+that was too long for its chat.
+"""
+
+import shutil
+import sys
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from cass import catalogue, jsonl, presence, snapshots
+from cass.errors import Blocked, Interrupted
+from cass.home import Home
+from cass.program import err, out
+
+_HEAD = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Waste:
+    """One thing that can go."""
+
+    kind: str
+    path: Path
+    size: int
+    """Bytes."""
+
+
+def prune(home: Home, older_than: str, *, chats: bool, is_sure: bool, only_says: bool) -> None:
+    """Say what would be freed, and free it after a yes. `older_than` is as records write time.
+
+    Raises Blocked where somebody would have to be asked, Interrupted after a no; then nothing was removed.
+    """
+    before = datetime.fromisoformat(older_than).timestamp()
+    found = list(find(home, before, chats))
+    if not found:
+        out("nothing to remove")
+        return
+    for kind in dict.fromkeys(waste.kind for waste in found):
+        sizes = [waste.size for waste in found if waste.kind == kind]
+        out(f"{len(sizes):>7,}  {kind:45} {_amount(sum(sizes)):>9}")
+    if only_says:
+        return
+    if not is_sure:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise Blocked("nobody can be asked: add --yes, or --dry-run to look only")
+        err(f"remove them, {_amount(sum(waste.size for waste in found))}? [y/N] ")
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise Interrupted("nothing was removed")
+    with snapshots.alone(home):  # nobody keeps a content now that is about to go
+        for waste in find(home, before, chats):
+            if waste.path.is_dir():
+                shutil.rmtree(waste.path, ignore_errors=True)
+            else:
+                waste.path.unlink(missing_ok=True)
+
+
+def find(home: Home, before: float, chats: bool) -> Iterator[Waste]:
+    """What can go; `before` in seconds since 1970. A chat that a worker holds keeps everything."""
+    known = set(catalogue.ids(home))
+    held = {chat_id for chat_id in known if presence.is_running(home.files(chat_id))}
+    gone = set()
+    if chats:
+        gone = {id for id in known - held if _is_old(home.files(id).chat, before)}
+        yield from (_waste("chats", home.files(chat_id).chat) for chat_id in sorted(gone))
+    yield from _runs(home, known - gone, held, before)
+    old = list(_journals(home, known - gone, held, before))
+    yield from (_waste("journals of changes, for restoring", path) for path in old)
+    needed = {
+        state.sha256
+        for journal in set(snapshots.journals(home)) - set(old)
+        for edit in snapshots.edits(journal)
+        for state in (edit.before, edit.after)
+        if state
+    }
+    yield from (_waste("contents of files, for restoring", path) for path in _blobs(home) if path.name not in needed)
+
+
+def _runs(home: Home, known: Set[str], held: Set[str], before: float) -> Iterator[Waste]:
+    for run in sorted((home.root / "run").glob("*")):
+        if run.name not in known:
+            if not presence.is_running(home.files(run.name)):
+                yield _waste("what is left of chats that are gone", run)
+        elif run.name not in held:
+            old = (path for path in sorted((run / "out").glob("*")) if _is_old(path, before))
+            yield from (_waste("long outputs of tools", path) for path in old)
+
+
+def _journals(home: Home, known: Set[str], held: Set[str], before: float) -> Iterator[Path]:
+    """Those that are old, and those of families without a chat."""
+    families = {family for chat_id in known for family in (chat_id, _family(home.files(chat_id).chat))}
+    for path in snapshots.journals(home):
+        if path.stem not in held and (_is_old(path, before) or snapshots.family_of(path) not in families):
+            yield path
+
+
+def _family(chat: Path) -> str:
+    try:
+        with open(chat, "rb") as file:
+            first = jsonl.load(file.read(_HEAD).split(b"\n")[0])
+        return str(first.get("family", ""))
+    except (OSError, ValueError, AttributeError):
+        return ""
+
+
+def _blobs(home: Home) -> Iterator[Path]:
+    """Contents, and what a killed process had begun to write of one."""
+    return (path for path in sorted(home.blobs.glob("*")) if len(path.name) == 64 or path.name.startswith("."))
+
+
+def _is_old(path: Path, before: float) -> bool:
+    try:
+        return path.stat().st_mtime < before
+    except OSError:
+        return False
+
+
+def _waste(kind: str, path: Path) -> Waste:
+    parts = [path, *path.rglob("*")] if path.is_dir() and not path.is_symlink() else [path]
+    return Waste(kind, path, sum(part.lstat().st_size for part in parts if part.is_file()))
+
+
+def _amount(size: int) -> str:
+    """``1.2 MB``: bytes for people."""
+    for unit, step in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= step:
+            return f"{size / step:.1f} {unit}"
+    return f"{size} B"
