@@ -21,7 +21,7 @@ class ToolCall:
     """One call that a model asks for."""
 
     id: str
-    """As the provider sent it; sent back unchanged."""
+    """As the provider sent it; sent back unchanged to the model that made it, to others as they take it."""
     name: str
     arguments: dict[str, Any] = field(default_factory=dict)
     arguments_raw: str | None = None

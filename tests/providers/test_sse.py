@@ -33,6 +33,13 @@ def test_every_line_end_counts_once_even_byte_by_byte(end):
     assert decoded(*(stream[n : n + 1] for n in range(len(stream)))) == EXPECTED
 
 
+def test_a_json_value_outside_any_field_is_an_event_too():
+    stream = b'data: one\n\n{\n  "error": {\n    "code": 499\n  }\n}\n\ndata: two\n\n[1]'
+    expected = [Event(b"one"), Event(b'{\n  "error": {\n    "code": 499\n  }\n}'), Event(b"two"), Event(b"[1]")]
+    assert decoded(stream) == expected
+    assert decoded(*(stream[n : n + 1] for n in range(len(stream)))) == expected
+
+
 @given(st.lists(st.binary(max_size=40)))
 def test_any_bytes_in_any_pieces_are_the_same_events(chunks):
     assert decoded(*chunks) == decoded(b"".join(chunks))

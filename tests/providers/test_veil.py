@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cass.providers.veil import Veil
+from cass.providers.veil import Answer, Veil
+from cass.records import Assistant
 
 KEY = "ababc-0123456789ab"
 TEXT = f"ab {KEY}{KEY[:-1]} aba {KEY}a"
@@ -34,3 +35,11 @@ def test_only_what_may_yet_become_it_is_held_back(secret, pieces):
     assert secret not in whole
     assert whole.replace("…", secret) == "".join(pieces)
     assert secret.startswith(whole.removeprefix(shown))
+
+
+def test_what_would_go_back_as_it_came_does_not_where_it_holds_the_key():
+    key = "sk-live-0123456789abcdef"
+    block = {"type": "thinking", "thinking": f"the key is {key}", "signature": "s"}
+    said = Assistant(id="m", content="x", raw={"kind": "anthropic", "blocks": [block]}, created_at="2026-06-20")
+    assert Answer(key).message(said).raw is None
+    assert Answer("another key of the person").message(said).raw == said.raw
