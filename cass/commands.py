@@ -70,6 +70,7 @@ SUBCOMMANDS = (
     Command("check", "look whether everything is there and right", Runs.NO_WORKER),
     Command("trust", "look at what this project would configure, and trust it", Runs.NO_WORKER, "[DIR]"),
     Command("setup", "choose provider and model, try them, and write them down", Runs.NO_WORKER),
+    Command("local", "chat with a model from a file, through a server of its own", Runs.NO_WORKER, "MODEL.gguf"),
     Command("login", "keep the key of a provider, once it works", Runs.NO_WORKER, "PROVIDER"),
     Command("logout", "forget the key of a provider", Runs.NO_WORKER, "PROVIDER"),
     Command("export", "write a chat as Markdown, HTML or JSON", Runs.NO_WORKER, "CHAT"),

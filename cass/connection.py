@@ -84,7 +84,7 @@ def connect(files: Written, options: Options, environ: Mapping[str, str], probe:
     given = base_url or entry.get("base_url") or ""
     kind = _kind(said, known, entry, given)
     url = (given or (known.compatible_url if kind == _COMPATIBLE else "") or known.base_url).strip()
-    if kind != "demo" and not URL[0](url):
+    if kind not in ("demo", "local") and not URL[0](url):
         raise ConfigError(f"provider {said}: expected a base_url {ADDRESS}")
     if not VARIABLE[0](options.api_key_env or ""):
         raise ConfigError(f"--api-key-env: expected {VARIABLE[1]}")

@@ -79,6 +79,7 @@ PROVIDERS: dict[str, Known] = {
         Known("llama.cpp", "http://127.0.0.1:8080/v1", quirks=_TEMPLATE),
         Known("lmstudio", "http://127.0.0.1:1234/v1", quirks=_TEMPLATE),
         Known("vllm", "http://127.0.0.1:8000/v1", quirks=_TEMPLATE),
+        Known("local", "", kind="local"),  # a file; cass starts its server
         Known("demo", "", None, "demo"),
     )
 }
@@ -101,6 +102,8 @@ PROBED = ("ollama", "llama.cpp")
 """Local servers that are tried when nothing is chosen: those whose port belongs to them by custom."""
 
 
+LOCAL_CONTEXT = 32_768
+"""Tokens that a model from a file is given at most: room for them is taken at once."""
 ASSUMED_CONTEXT = 32_768
 """Tokens that a model of which nothing is known is given."""
 

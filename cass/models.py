@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from cass.known import PROVIDERS, is_local
+from cass import gguf
+from cass.known import LOCAL_CONTEXT, PROVIDERS, is_local
 
 PER = 1_000_000
 """Prices are for so many tokens."""
@@ -107,6 +108,8 @@ def _table() -> dict[str, dict[str, list[Any]]]:
 def _built_in(provider: str, model: str, base_url: str) -> Facts:
     if provider == "demo":
         return _DEMO
+    if provider == "local":
+        return Facts(context=min(gguf.context(model) or LOCAL_CONTEXT, LOCAL_CONTEXT), prices=_FREE)
     if is_local(base_url or _url(provider)):
         return Facts(prices=_FREE)
     table = _table()

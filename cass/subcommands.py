@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,11 +20,11 @@ SUBCOMMANDS: dict[str, click.Command] = {}
 """By name; their help stands in the table of `commands`."""
 
 
-def _subcommand(name: str) -> Callable[[Callable[..., None]], click.Command]:
+def _subcommand(name: str, **more: Any) -> Callable[[Callable[..., None]], click.Command]:
     text = next(command.help for command in commands.SUBCOMMANDS if command.name == name)
 
     def add(function: Callable[..., None]) -> click.Command:
-        SUBCOMMANDS[name] = click.command(name, cls=Program, help=f"{text[0].upper()}{text[1:]}.")(function)
+        SUBCOMMANDS[name] = click.command(name, cls=Program, help=f"{text[0].upper()}{text[1:]}.", **more)(function)
         return SUBCOMMANDS[name]
 
     return add
@@ -250,6 +250,15 @@ def _setup(yes: bool, **wanted: str | None) -> None:
     from cass import setup
 
     setup.setup(Home.find(), setup.Wanted(**wanted), os.environ, _person(), out, yes=yes)
+
+
+@_subcommand("local", context_settings={"ignore_unknown_options": True})
+@click.argument("file", metavar="MODEL.gguf", type=click.Path(exists=True, dir_okay=False, resolve_path=True))
+@click.argument("options", metavar="[OPTIONS OF CASS]", nargs=-1, type=click.UNPROCESSED)
+def _local(file: str, options: tuple[str, ...]) -> None:
+    # Be ``cass`` anew: the launcher forks before anything is loaded.
+    arguments = ["--provider", "local", "--model", file, *options]
+    os.execv(sys.executable, [sys.executable, "-I", "-m", "cass.cli", "cass", *arguments])
 
 
 @_subcommand("login")

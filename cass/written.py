@@ -19,7 +19,7 @@ from cass.home import Home, create_private, make_private
 from cass.known import PROVIDERS, is_base_url
 from cass.rules import is_rule
 
-KINDS = ("openai-compatible", "openai-responses", "anthropic", "gemini", "demo")
+KINDS = ("openai-compatible", "openai-responses", "anthropic", "gemini", "local", "demo")
 LAYOUTS = ("inline", "panes")
 
 Check = tuple[Callable[[Any], bool], str]

@@ -11,12 +11,13 @@ ROOT = Path(__file__).parent.parent
 ORDER = """
     errors home jsonl preferences visible announce color amounts records compound rules access
     ignore walk names snapshots query search inbox presence catalogue tail chat decisions known instructions
-    trust project environment written connection models bill config
+    trust project environment written connection gguf models bill config
     welcome
     prompt budget context blocks markdown commands
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort
     providers.plain providers.answer providers.openai_compatible providers.openai_responses providers.anthropic
-    providers.gemini providers.demo providers.http providers.ring providers.roster providers
+    providers.gemini providers.demo providers.http
+    providers.ring providers.llama providers.local providers.roster providers
     tools.paths tools.arguments tools.deadman tools.hidden tools.sandbox tools.cell tools.child
     tools.diff tools.strides tools.nearest tools.tool tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
@@ -54,6 +55,7 @@ OUTSIDERS = {
         *("viewer.table", "viewer.wrapping"),
     },
     "watchfiles": {"viewer.watch"},
+    "xllamacpp": {"providers.llama"},
 }
 """The heavy packages, and who may import each at all."""
 

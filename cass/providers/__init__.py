@@ -54,6 +54,10 @@ def connect(connection: Connection) -> Provider:
         from cass.providers.demo import Demo
 
         return Demo(connection)
+    if connection.kind == "local":
+        from cass.providers.local import Local
+
+        return Local(connection)
     if connection.kind not in KINDS:
         raise ConfigError(f"provider {connection.provider}: kind {connection.kind!r} is not known")
     return _http(unlocked(connection))
