@@ -30,7 +30,8 @@ def written(home, workspace, monkeypatch):
     assert run("cass", "-p", "write one", "--workspace-edit").returncode == 0
     (chat_id,) = catalogue.ids(home)
     assert run("cass", "-p", "and two", "--workspace-edit", "--resume", chat_id).returncode == 0
-    return home.files(chat_id)
+    yield home.files(chat_id)
+    end_worker(home.files(chat_id))
 
 
 def kinds(files) -> list[tuple[int, str]]:
