@@ -769,7 +769,7 @@ def test_an_answer_of_the_composer_stands_under_what_was_asked(files, worker):
 def test_what_an_idle_worker_is_just_taking_is_not_shown_as_waiting(files, worker):
     async def play(desk):
         await desk.types("hello", "\r")
-        assert desk.composer.waiting() == []
+        assert (desk.composer.seat.waiting(60), desk.composer.seat.waiting()) == ([], ["hello"])
         await desk.until(lambda: "waiting 1: hello" in str(desk.composer.waiting()), "nobody takes it")
         assert "1 waiting" in desk.status
 

@@ -68,7 +68,8 @@ class Pane:
             wanted = max(min(rows, (viewer + composer) // 2), min(COMPOSER_ROWS, composer))
             if wanted != composer:
                 _tmux("resize-pane", "-t", self.id, "-y", str(viewer + composer - wanted))
-            self._sizes = self._measure()
+            # As they are to be, not as they are found: the person may have sized them meanwhile.
+            self._sizes = viewer + composer - wanted, wanted, window
         except CassError:
             return  # the pane is gone, which is seen elsewhere
 
