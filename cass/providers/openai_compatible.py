@@ -17,7 +17,7 @@ from cass.jsonl import dump
 from cass.providers import address, effort
 from cass.providers.answer import Answer, Call, parsed
 from cass.providers.ids import Ids
-from cass.providers.shape import count, mapping, mappings, text
+from cass.providers.shape import count, dollars, mapping, mappings, text
 from cass.records import Assistant, ToolCall, ToolResult, Usage, User
 
 KIND = "openai-compatible"
@@ -235,4 +235,5 @@ def usage(said: dict[str, Any]) -> Usage:
         cache_read=count(*cached, said.get("cached_tokens")),
         cache_write=count(*written),
         reasoning=count(completion.get("reasoning_tokens"), said.get("reasoning_tokens")),
+        cost=dollars(said.get("cost")),
     )

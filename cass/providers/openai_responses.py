@@ -17,7 +17,7 @@ from cass.providers import address, effort
 from cass.providers.answer import Answer, Call
 from cass.providers.ids import Ids
 from cass.providers.openai_compatible import name
-from cass.providers.shape import count, mapping, mappings, text
+from cass.providers.shape import count, dollars, mapping, mappings, text
 from cass.records import Assistant, ToolCall, ToolResult, Usage, User
 
 KIND = "openai-responses"
@@ -148,6 +148,7 @@ class Parser(Answer):
             cache_read=count(cache.get("cached_tokens")),
             cache_write=count(cache.get("cache_write_tokens")),
             reasoning=count(mapping(said.get("output_tokens_details")).get("reasoning_tokens")),
+            cost=dollars(said.get("cost")),
         )
 
     def take(self, event: dict[str, Any]) -> None:

@@ -123,7 +123,7 @@ def used(entry: dict[str, Any]) -> Usage | None:
     read, written, thought = (said.get(key) or 0 for key in ("cached_input", "cache_write", "reasoning"))
     apart = {"anthropic-messages": (read + written, 0), "gemini": (raw.get("toolUsePromptTokenCount", 0), thought)}
     more_in, more_out = apart.get(entry["api"], (0, 0))
-    return Usage(said["input"] + more_in, said["output"] + more_out, read, written, thought)
+    return Usage(said["input"] + more_in, said["output"] + more_out, read, written, thought, raw.get("cost"))
 
 
 def goes_back(api: str, kept: str, data: str) -> None:
