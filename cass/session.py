@@ -1,5 +1,8 @@
 """A session: one chat held for writing, and its turns. The embedding API, and what every program runs.
 
+    from cass import Session
+    from cass.records import ApprovalRequest, Delta
+
     async with await Session.new(cwd=".") as session:
         async with session.turn("Where is main defined?") as turn:
             async for record in turn:
@@ -16,11 +19,10 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 from cass import (
     access,
@@ -42,7 +44,7 @@ from cass.bill import Bill
 from cass.config import Options, Settings
 from cass.desk import Answer, Desk
 from cass.environment import for_tools
-from cass.errors import CassError, ConfigError, Interrupted, UsageError
+from cass.errors import CassError, ConfigError, UsageError
 from cass.home import Files, Home
 from cass.records import (
     ApprovalRequest,
@@ -61,6 +63,28 @@ from cass.rules import RUNS, denied_paths
 from cass.snapshots import Journal
 from cass.tools import sandbox
 from cass.tools.paths import Place
+from cass.turn import Turn
+
+
+class Chosen(TypedDict, total=False):
+    """What a host program may choose; each as the option of that name of `cass`, and for this session only."""
+
+    mode: str | None
+    """``read-only``, ``workspace-edit`` or ``full-access``; a `Mode` is one of them."""
+    provider: str | None
+    model: str | None
+    base_url: str | None
+    api_key_env: str | None
+    """Name of the variable that holds the key."""
+    effort: str | None
+    max_tokens: int | None
+    max_turns: int | None
+    max_cost: float | None
+    max_tool_output: int | None
+    sandbox: bool | None
+    net: bool | None
+    config: Path | None
+
 
 _LIVE = (Delta, ToolStarted, ToolOutput, ApprovalRequest, Status, Notice)
 
@@ -110,18 +134,21 @@ class Session:
         self._mend(root)
 
     @classmethod
-    async def new(cls, *, home: Path | None = None, cwd: str | Path = ".", **options: Any) -> Self:
-        """A new chat; `options` as on the command line: `mode`, `provider`, `model`, `base_url`, `api_key_env` …"""
-        found = Home(home) if home else Home.find()
-        given = Options(**options)
+    async def new(cls, *, home: str | Path | None = None, cwd: str | Path = ".", **options: Unpack[Chosen]) -> Self:
+        """A new chat in the directory `cwd`. Raises ConfigError, MissingKey, UsageError."""
+        found, given = _home(home), Options(**options)
         settings = config.load(found, given, os.environ)
         return cls(opening.new(found, Path(cwd), settings, given), given, settings=settings)
 
     @classmethod
-    async def resume(cls, id: str, *, home: Path | None = None, cwd: str | Path | None = None, **options: Any) -> Self:
-        """A chat that exists. Raises Held where a worker has it: nothing is written then."""
-        files = catalogue.find(Home(home) if home else Home.find(), id)
-        return cls(files, Options(**options), Path(cwd) if cwd else None)
+    async def resume(
+        cls, id: str, *, home: str | Path | None = None, cwd: str | Path | None = None, **options: Unpack[Chosen]
+    ) -> Self:
+        """The chat of that id, or of a part of it that no other has; `cwd` moves it to another directory.
+
+        Raises NoChat, and Held where a worker has it: nothing is written then.
+        """
+        return cls(catalogue.find(_home(home), id), Options(**options), Path(cwd) if cwd else None)
 
     @property
     def id(self) -> str:
@@ -151,14 +178,14 @@ class Session:
 
     # ---- turns
 
-    def turn(self, content: str | User, *, ask: bool = True) -> "Turn":
+    def turn(self, content: str | User, *, ask: bool = True) -> Turn:
         """A turn that answers `content`, begun when it is entered. Raises UsageError while another one runs."""
         if self._busy:
             raise UsageError("a turn is running in this session: finish or leave it first")
         user = content if isinstance(content, User) else self.user(content, ask=ask, origin={"by": "api"})
         return Turn(self, agent.turn(self.desk, user), user.id)
 
-    def compact(self, focus: str | None = None) -> "Turn":
+    def compact(self, focus: str | None = None) -> Turn:
         """Replace the history by a summary of the model's. Iterate it as a turn; a failure raises CassError."""
         if self._busy:
             raise UsageError("a turn is running in this session: finish or leave it first")
@@ -377,101 +404,9 @@ class Session:
         return self._asked[request_id]
 
 
-class Turn:
-    """A running turn: iterate it for its records; leaving it early cancels it and leaves the chat valid."""
-
-    def __init__(self, session: Session, found: AsyncGenerator[Record, None], id: str = "") -> None:
-        """`id` is that of the user message; "" where there is none."""
-        self._session = session
-        self._records = found
-        self._id = id
-        self._task: asyncio.Task[Any] | None = None
-        self._cancelled = False
-        self._thrown = False
-        self._uncancel = False
-        self._over = False
-
-    async def __aenter__(self) -> Self:
-        self._session.begin(self._id)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        try:
-            if not self._over:
-                await self.cancel()
-        finally:
-            self._session.end()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Record:
-        task = asyncio.current_task()
-        assert task is not None
-        cancelling = task.cancelling()
-        try:
-            record = await self._step()
-            await self._session.keep(record)
-        except asyncio.CancelledError:
-            raise  # not ours: leaving the turn cancels it, and writes what keeps the chat valid
-        except BaseException:
-            self._over = True
-            raise
-        if task.cancelling() > cancelling:
-            # Not ours either, but it arrived in the generator, which took it for the turn's: it must get through.
-            self._cancelled = self._thrown = True
-            raise asyncio.CancelledError
-        return record
-
-    async def _step(self) -> Record:
-        if self._cancelled and not self._thrown:
-            self._thrown = True
-            found = self._records.athrow(asyncio.CancelledError())
-        else:
-            found = self._records.__anext__()
-        self._task = asyncio.current_task()
-        try:
-            return await found
-        except asyncio.CancelledError:
-            if self._thrown:
-                raise Interrupted("cancelled") from None
-            raise
-        finally:
-            task, self._task = self._task, None
-            if self._uncancel and task is not None:
-                self._uncancel = False
-                task.uncancel()  # the cancellation was ours and ended in the generator: the task itself goes on
-
-    def interrupt(self) -> None:
-        """Cancel the turn; its last records still come. May be called from a callback or another task."""
-        if not self._cancelled:
-            self._cancelled = True
-            if self._task is not None:  # it waits inside the generator, where the cancellation must arrive
-                self._thrown = self._uncancel = True
-                self._task.cancel()
-
-    async def cancel(self) -> None:
-        """Cancel the turn and wait until the chat is whole again."""
-        self.interrupt()
-        with contextlib.suppress(Interrupted):
-            async for _ in self:
-                pass
-
-    def approve(self, request_id: str, *, always: bool = False, by: str = "the host program") -> None:
-        """Allow what was asked; `always` gives the rule it names for the life of the session. Raises UsageError."""
-        request = self._session.pending(request_id)
-        rule = request.rule if request is not None and always else None
-        self._decide(request_id, Answer(True, by, rule=rule))
-
-    def deny(self, request_id: str, reason: str | None = None, *, by: str = "the host program") -> None:
-        """Refuse what was asked; the model reads `reason`. Raises UsageError where nothing waits."""
-        self._decide(request_id, Answer(False, by, reason))
-
-    def _decide(self, request_id: str, answer: Answer) -> None:
-        if problem := self._session.answer(request_id, answer):
-            raise UsageError(problem)
+def _home(root: str | Path | None) -> Home:
+    """``CASS_HOME``, else ``~/.cass``, where no other one is named."""
+    return Home.find() if root is None else Home(Path(root).expanduser().absolute())
 
 
 def _seen(found: list[Record]) -> dict[str, str]:

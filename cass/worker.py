@@ -25,8 +25,9 @@ from cass.home import Files
 from cass.inbox import Bell
 from cass.intake import Intake
 from cass.records import Notice, Record, TurnEnd, User
-from cass.session import Session, Turn
+from cass.session import Session
 from cass.status import Outlook
+from cass.turn import Turn
 from cass.visible import safe
 
 IDLE_S = 60.0

@@ -47,6 +47,12 @@ def test_a_module_loads_no_more_than_it_needs(module, allowed):
     assert loaded("-c", f"import cass.{module}") & HEAVY <= allowed
 
 
+def test_the_package_itself_loads_nothing_and_knows_where_everything_is():
+    code = "import sys, cass; print(*sys.modules); assert all(getattr(cass, name) for name in cass.__all__)"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert (HEAVY | {"click", "orjson", "typing"}) & set(done.stdout.split()) == set()
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -21,7 +21,7 @@ ORDER = """
     tools.paths tools.arguments tools.deadman tools.hidden tools.sandbox tools.cell tools.child
     tools.diff tools.strides tools.nearest tools.tool tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
-    desk summary agent opening branch restore session
+    desk summary agent opening branch restore turn session
     standing status intake door worker send exchange listing stats passages
     export.redaction export.document export.plain export.html export
     viewer.attention viewer.wrapping viewer.code viewer.table viewer.prose viewer.look viewer.changes viewer.calls

@@ -35,8 +35,9 @@ from cass.records import (
     TurnEnd,
     User,
 )
-from cass.session import Session, Turn
+from cass.session import Session
 from cass.tail import Tail
+from cass.turn import Turn
 
 
 def asynchronous(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -601,6 +602,6 @@ def test_the_example_of_the_module_runs_as_it_stands(home, workspace):
     code = "\n".join(line.removeprefix("    ") for line in module.__doc__.splitlines() if line.startswith("    "))
     assert "turn.deny(id)" in code
     script(home, {"text": "in app.py"})
-    names: dict[str, Any] = {"Session": Session, "Delta": Delta, "ApprovalRequest": ApprovalRequest}
+    names: dict[str, Any] = {}
     exec("async def main():\n" + "\n".join("    " + line for line in code.splitlines()), names)
     asyncio.run(asyncio.wait_for(names["main"](), 60))
