@@ -128,6 +128,7 @@ class Session:
         self._pending: ApprovalRequest | None = None
         self._asked: dict[str, asyncio.Future[Answer]] = {}
         self._decided: dict[str, str] = {}
+        self._closing: list[asyncio.Future[None]] = []
         self.desk = self._make_desk(root)
         self.notices: tuple[str, ...] = ()
         """What the person should know of the settings and of the project's instructions."""
@@ -174,7 +175,7 @@ class Session:
         """Give the chat up. A turn that still runs must have been left first."""
         self.live.close()
         self.chat.close()
-        await self.desk.provider.aclose()
+        await asyncio.gather(self.desk.provider.aclose(), *self._closing)
 
     # ---- turns
 
@@ -251,7 +252,8 @@ class Session:
             given = replace(self._flags(wanted), provider=wanted, model=model, effort=effort)
             settings = config.load(self.files.home, given, os.environ)
             config.require_key(settings)
-            self.desk.provider = providers.connect(settings.connection)
+            left, self.desk.provider = self.desk.provider, providers.connect(settings.connection)
+            self._closing.append(asyncio.ensure_future(left.aclose()))  # its connections, and a server of its own
         self.settings = settings
         self.desk.place = replace(self.desk.place, environ=self._environ())
         self.desk.key = settings.connection.api_key

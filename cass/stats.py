@@ -168,7 +168,7 @@ def chart(found: Stats, groups: Sequence[str], columns: int = 100) -> str:
     if not total.requests:
         return "no request has told its usage yet"
     chats = len(found.groups["chat"])
-    sums = f"{chats} chat{'s' * (chats != 1)}, {total.requests:,} requests: {_sums(total)}"
+    sums = f"{chats} chat{'s' * (chats != 1)}, {total.requests:,} request{'s' * (total.requests != 1)}: {_sums(total)}"
     most = None if len(groups) == 1 else _SHOWN
     return "\n\n".join([sums, *(_table(found, name, most, columns) for name in groups)])
 

@@ -17,7 +17,7 @@ from cass.composer.compose import Composer
 from cass.composer.question import QUIET_S
 from cass.composer.seat import Seat
 from cass.home import Files
-from cass.records import Approval, ApprovalRequest, Status, TurnEnd, User
+from cass.records import Approval, ApprovalRequest, Assistant, Status, TurnEnd, Usage, User
 
 LEAVE = "\x04"
 
@@ -627,6 +627,26 @@ def test_a_question_without_an_answer_yet_does_not_stay_in_the_draft(files, work
         await desk.types("/tokens", "\r")
         await desk.until(lambda: desk.draft == "")
         assert worker.takes() == []
+
+    compose(files, play)
+
+
+def test_tokens_and_stats_say_what_was_used_and_what_it_has_cost(files, worker):
+    now, usage = jsonl.now(), Usage(1_000, 50, 900, cost=0.0125)
+
+    async def play(desk):
+        said: list[str] = []
+        desk.composer.console.print = said.append
+        worker.appends(Assistant(id="a", content="x", created_at=now, model="m", usage=usage))
+        worker.appends(TurnEnd(turn="u", answers=("u",), outcome="done", created_at=now, usage=usage, spent=0.5))
+        await desk.until(lambda: desk.composer.seat.standing.cost == 0.5)
+        await desk.types("/tokens", "\r")
+        await desk.until(lambda: "the chat" in "".join(said))
+        for words in ("1,000 tokens (900 from the cache)", "cost      $0.0125, at list prices", "$0.5000 so far"):
+            assert words in "".join(said)
+        await desk.types("/stats", "\r")
+        await desk.until(lambda: "all chats: cass stats" in "".join(said))
+        assert "1 chat, 1 request: 1k tokens in (90% from the cache), 50 out, $0.0125" in "".join(said)
 
     compose(files, play)
 

@@ -449,6 +449,24 @@ async def test_another_model_answers_from_the_next_turn_and_a_wrong_one_changes_
     assert said == [("scripted", "scripted", None), ("scripted", "other", "high")]
 
 
+@asynchronous
+async def test_a_key_that_was_configured_meanwhile_is_used_when_its_provider_is_chosen(home, workspace, monkeypatch):
+    monkeypatch.setenv("OLD_KEY", "sk-old")
+    home.make()
+    with scripted.Server([scripted.step({"text": "a"}), scripted.step({"text": "b"})]) as server:
+        entry = {"id": "work", "base_url": server.base_url, "api_key_env": "OLD_KEY", "default_model": "m"}
+        home.providers.write_text(json.dumps({"providers": [entry]}))
+        async with await Session.new(home=home.root, cwd=workspace, provider="work", max_tokens=77) as session:
+            await take(session)
+            home.providers.write_text(json.dumps({"providers": [{**entry, "api_key_env": None, "api_key": "sk-new"}]}))
+            session.set_model("work", "other")
+            await take(session)
+        sent = [dict(asked.headers)["authorization"] for asked in server.asked]
+        bodies = [asked.body for asked in server.asked]
+    assert sent == ["Bearer sk-old", "Bearer sk-new"]
+    assert [(body["model"], body["max_tokens"]) for body in bodies] == [("m", 77), ("other", 77)], "flags hold"
+
+
 # ---- opening and closing --------------------------------------------------------------------------------------------
 
 

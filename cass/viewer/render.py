@@ -63,7 +63,7 @@ def header(meta: Meta, look: Look, mode: str = "") -> list[Text]:
     facts = [safe_line(fact) for fact in (model, mode, meta.cwd) if fact]
     made = [Text.assemble(("cass", MARK), "  ", (safe_line(meta.chat_id), BOLD)), Text(" · ".join(facts), DIM)]
     if meta.provider == "demo":
-        made.append(Text("offline, no language model; for a real one set FIREWORKS_API_KEY", WARN))
+        made.append(Text("offline, no language model; for a real one set FIREWORKS_API_KEY, or run: cass setup", WARN))
     return [part for line in made for part in wrapped(line, look)]
 
 
