@@ -19,9 +19,12 @@ _HEAD = 4096
 _TITLE_WITHIN = 1 << 18
 """The first user message stands behind the system prompt, with at most 32 KiB of project instructions in it."""
 _SAID = re.compile(
-    rb'\{"type":"message","role":"user","id":"[^"]*","content":"((?:[^"\\]|\\u[0-9a-f]{4}|\\[^u]){0,400})'
+    rb'\{"type":"(?:message","role":"user","id":"[^"]*|user)","content":"((?:[^"\\]|\\u[0-9a-f]{4}|\\[^u]){0,400})'
 )
-"""The beginning of what a user says, as `records.encode` writes it: the line may be longer than what is read of it."""
+"""The beginning of what a user says, as `records.encode` writes it, and as Cassady 0.4 did.
+
+The line may be longer than what is read of it.
+"""
 
 
 class Summary(NamedTuple):
@@ -102,7 +105,7 @@ def _last(fd: int, head: bytes, found: os.stat_result) -> dict[str, Any]:
 
 
 def _changed_at(last: dict[str, Any], found: os.stat_result) -> str:
-    at = last.get("created_at")
+    at = last.get("created_at", last.get("ts"))
     # Where the last line cannot be read, the file system knows as well, if only on this machine.
     return at if isinstance(at, str) else time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(found.st_mtime)) + ".000Z"
 

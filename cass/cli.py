@@ -180,7 +180,7 @@ def _schema(path: "Path") -> Any:
 
 def _ask(given: dict[str, Any], text: str) -> "tuple[Files, Answer]":
     """One turn, in a worker of our own or in the one that the chat has."""
-    from cass import catalogue, chat, config, opening, presence
+    from cass import catalogue, chat, config, heir, opening, presence
 
     home, wanted = _home(), options(given)
     settings = None
@@ -189,7 +189,7 @@ def _ask(given: dict[str, Any], text: str) -> "tuple[Files, Answer]":
         config.require_key(settings)
         files = opening.new(home, given["cwd"] or here(), settings, wanted)
     else:
-        files = catalogue.find(home, given["resume"])
+        files = heir.of(catalogue.find(home, given["resume"]), err)
         found = chat.read(files)
         err(*(notice.text for notice in chat.damage(found)))
         if not given["cwd"] and (meta := chat.meta(found)) and meta.cwd != str(here()):
@@ -310,12 +310,16 @@ def _detach() -> None:
 @click.pass_context
 def cass_send(ctx: click.Context, /, chat: str, text: str | None, **given: Any) -> None:
     """Put one message into a chat and print its id, or the answer."""
-    from cass import jsonl, send
+    from cass import elder, jsonl, send
 
     wait, timeout_s, as_json = given.pop("wait"), given.pop("timeout_s"), given.pop("as_json")
     if timeout_s is not None and not wait:
         raise UsageError("--timeout goes with --wait")
     files, message = find(chat), send.text_from(text)
+    if elder.wrote(files.chat):
+        from cass import heir
+
+        files = heir.of(files, err)
     if wait:
         shown = {"form": "json" if as_json else "text"}
         ctx.exit(_finish(files, _exchange(files, message, shown, timeout_s=timeout_s, **given), shown))

@@ -51,6 +51,7 @@ SLASH = (
     Command("/login", "set a provider up and go on with it", Runs.COMPOSER, "[PROVIDER]"),
     Command("/logout", "forget the key of a provider", Runs.COMPOSER, "PROVIDER"),
     Command("/save", "say where the chat is; it is always saved", Runs.COMPOSER),
+    Command("/export", "write the chat as Markdown, HTML or JSON", Runs.COMPOSER, "[FILE]"),
     Command("/copy", "copy the last answer to the clipboard", Runs.COMPOSER),
     Command("/exit", "leave; the worker finishes its turn", Runs.COMPOSER, aliases=("/quit",)),
 )

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cass import catalogue, color, config, jsonl, listing, opening, standing
+from cass import catalogue, color, config, heir, jsonl, listing, opening, standing
 from cass.composer import panes
 from cass.composer.attention import forget_state
 from cass.config import Options
@@ -60,7 +60,7 @@ def run(
     if resume is None:
         files = opening.new(home, cwd or Path.cwd(), settings, options)
     else:
-        files = catalogue.find(home, resume)
+        files = heir.of(catalogue.find(home, resume), lambda said: print(said, file=sys.stderr))
         opening.check_cwd(files, cwd)
     layout = choose_layout(settings.layout, os.environ)
     status, switch_to = guard(

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from cass import catalogue, jsonl
+from cass import catalogue, elder, jsonl
 from cass.errors import UsageError
 from cass.home import Home
 from cass.visible import safe_line
@@ -88,6 +88,8 @@ def _of_line(chat_id: str, line: bytes, wanted: Wanted) -> Iterator[Passage]:
         return
     if not isinstance(record, dict):
         return
+    if record.get("type") in elder.KINDS:
+        record = elder.translate(record, line)
     for by, text in _said(record):
         if found := wanted.first(text):
             yield Passage(chat_id, str(record.get("created_at", "")), safe_line(by), *found)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
+from cass import elder
 from cass.jsonl import dump, load
 
 
@@ -384,6 +385,9 @@ def decode(line: bytes) -> Record:
     kind = value.get("type")
     if not isinstance(kind, str):
         raise BadRecord('no "type"')
+    if kind in elder.KINDS:
+        value = elder.translate(value, line)
+        kind = value["type"]
     made = _ROLES.get(str(value.get("role"))) if kind == "message" else _KINDS.get(kind)
     return Unknown(kind) if made is None else _make(made, value)
 

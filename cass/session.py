@@ -32,6 +32,8 @@ from cass import (
     config,
     context,
     decisions,
+    elder,
+    heir,
     jsonl,
     opening,
     prompt,
@@ -101,6 +103,8 @@ class Session:
         widest: Mode = Mode.FULL_ACCESS,
     ) -> None:
         """Lock and mend the chat. Raises NoChat, Held, ConfigError, MissingKey, ChatBroken."""
+        if elder.wrote(files.chat):
+            raise UsageError(f"Cassady 0.4 wrote this chat; go on with it: cass --resume {files.chat_id}")
         found = chat.read(files)
         self.settings: Settings = settings or opening.settings_of(found, files.home, options)
         config.require_key(self.settings)
@@ -147,9 +151,11 @@ class Session:
     ) -> Self:
         """The chat of that id, or of a part of it that no other has; `cwd` moves it to another directory.
 
-        Raises NoChat, and Held where a worker has it: nothing is written then.
+        One that Cassady 0.4 wrote goes on in a new chat. Raises NoChat, and Held where a worker has it: nothing is
+        written then.
         """
-        return cls(catalogue.find(_home(home), id), Options(**options), Path(cwd) if cwd else None)
+        files = heir.of(catalogue.find(_home(home), id), lambda _: None)
+        return cls(files, Options(**options), Path(cwd) if cwd else None)
 
     @property
     def id(self) -> str:

@@ -786,6 +786,20 @@ def test_an_answer_of_the_composer_stands_under_what_was_asked(files, worker):
     compose(files, play)
 
 
+def test_a_chat_is_exported_from_its_composer(files, worker, workspace):
+    async def play(desk):
+        said = []
+        desk.composer.console.print = said.append
+        await desk.types("/export notes.html", "\r")
+        await desk.until(lambda: said)
+        assert said == [f"\n❯ /export notes.html\n  written to {workspace}/notes.html\n"]
+        assert (workspace / "notes.html").read_text().startswith("<!doctype html>")
+        await desk.types("/export nowhere/notes.html", "\r")
+        await desk.until(lambda: "No such file" in desk.hint)
+
+    compose(files, play)
+
+
 def test_what_an_idle_worker_is_just_taking_is_not_shown_as_waiting(files, worker):
     async def play(desk):
         await desk.types("hello", "\r")

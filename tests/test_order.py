@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 ORDER = """
-    errors home jsonl preferences visible announce color amounts records compound rules access
+    errors home jsonl elder preferences visible announce color amounts records compound rules access
     ignore walk names snapshots query search inbox presence catalogue tail chat decisions known instructions
     trust project environment written connection gguf models bill config
     welcome
@@ -21,15 +21,15 @@ ORDER = """
     tools.paths tools.arguments tools.deadman tools.hidden tools.sandbox tools.cell tools.child
     tools.diff tools.strides tools.nearest tools.tool tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
-    desk summary agent opening branch restore turn session
+    desk summary agent opening heir branch restore turn session
     standing status intake door worker send exchange listing stats passages
     export.redaction export.document export.plain export.html export
     viewer.attention viewer.wrapping viewer.code viewer.table viewer.prose viewer.look viewer.changes viewer.calls
     viewer.render viewer.since viewer.reading viewer.page viewer.surface viewer.watch viewer.screen viewer.view viewer
     composer.history composer.draft composer.pastes composer.proposal composer.question
     composer.frames composer.foreground composer.attention composer.git composer.panes composer.transcript
-    composer.seat composer.branching composer.words composer.employer composer.footer composer.slash composer.tree
-    composer.paths composer.completion composer.models
+    composer.seat composer.subcommand composer.branching composer.words composer.employer composer.footer composer.slash
+    composer.tree composer.paths composer.completion composer.models
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
     composer.errands composer.asking composer.keyboard composer.compose composer
     setup launch program schema report branching prune dialogue verdict review

@@ -3,16 +3,14 @@
 That program reads the chat and knows the files; nothing of it is loaded here.
 """
 
-import asyncio
-import os
-import sys
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
 from cass import jsonl
+from cass.composer import subcommand
 from cass.composer.seat import Seat
 from cass.errors import CassError
-from cass.visible import safe, safe_line
+from cass.visible import safe_line
 
 
 class Desk(Protocol):
@@ -91,25 +89,11 @@ class Branching:
         self._desk.say(command, "".join(f"  {safe_line(file['line'])}\n" for file in files))
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        async def do() -> None:
-            try:
-                await work
-            except CassError as e:
-                self._desk.hint(safe_line(str(e)))
-
-        self._desk.do(do())
+        self._desk.do(subcommand.hinting(work, self._desk.hint))
 
     async def _run(self, *arguments: str) -> Any:
-        """What `cass branch` of this chat says, as JSON. Raises CassError with its own words where it says nothing."""
-        files = self._desk.seat.files
-        program = [sys.executable, "-I", "-m", "cass.cli", "cass", "branch", files.chat_id, *arguments]
-        environ = os.environ | {"CASS_HOME": str(files.home.root)}
-        pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-        process = await asyncio.create_subprocess_exec(*program, stdin=null, stdout=pipe, stderr=pipe, env=environ)
-        said, why = await process.communicate()
-        if not said:
-            raise CassError(safe(why.decode("utf-8", "replace").strip().removeprefix("cass: ")))
-        return jsonl.load(said)
+        """What `cass branch` of this chat says, as JSON. Raises CassError."""
+        return jsonl.load(await subcommand.run(self._desk.seat.files, "branch", *arguments))
 
 
 def _files(plan: Sequence[dict[str, Any]]) -> str:

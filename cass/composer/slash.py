@@ -4,13 +4,14 @@ import base64
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from cass import catalogue, commands, listing, standing, stats
 from cass.access import Mode
 from cass.amounts import columns, money
+from cass.composer import subcommand
 from cass.composer.branching import Branching
 from cass.composer.seat import Seat
 from cass.errors import CassError, UsageError
@@ -32,6 +33,9 @@ class Desk(Protocol):
 
     def hint(self, text: str) -> None:
         """Show a line for a few seconds."""
+
+    def do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run `work` beside the keyboard."""
 
     def set_mode(self, mode: Mode) -> None: ...
     def leave(self, *switch_to: str) -> None:
@@ -199,6 +203,16 @@ class Slash:
 
     def save(self, _: str) -> None:
         self._say(f"  saved all along: {safe_line(str(self._desk.seat.files.chat))}\n")
+
+    def export(self, file: str) -> None:
+        self._desk.do(subcommand.hinting(self._export(file, self._line), self._desk.hint))
+
+    async def _export(self, file: str, line: str) -> None:
+        seat = self._desk.seat
+        workspace = seat.standing.cwd or os.getcwd()
+        path = os.path.join(workspace, os.path.expanduser(file or f"{seat.files.chat_id}.md"))
+        await subcommand.run(seat.files, "export", "--output", path, cwd=workspace)
+        self._desk.say(line, f"  written to {safe_line(path)}\n")
 
     def copy(self, _: str) -> None:
         """By tmux's own command inside tmux, which takes no OSC 52 from programs by default; else by OSC 52."""
