@@ -30,6 +30,16 @@ class Mode(StrEnum):
         return list(Mode)[(self.width + 1) % len(Mode)]
 
 
+class Effect(StrEnum):
+    """What a tool of a host program does at most, by that program's word."""
+
+    READS = "reads"
+    """It changes nothing that anybody would miss."""
+    WRITES = "writes"
+    RUNS = "runs"
+    """Anything else: it sends, deploys, runs a program."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reach:
     """One path that a call touches."""
@@ -52,6 +62,8 @@ class Action:
     tool: str
     reaches: tuple[Reach, ...] = ()
     command: str | None = None
+    effect: Effect | None = None
+    """Of a tool of the host program; None for a tool of cass, whose name says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +92,7 @@ def tools(mode: Mode) -> frozenset[str]:
 
 def decide(mode: Mode, rules: Rules, action: Action) -> Decision:
     """Whether `action` may run: bounds of the mode first, then deny, ask and allow rules, then what the mode asks."""
-    if action.tool not in tools(mode):
+    if not _is_offered(mode, action):
         return Deny(f"{action.tool} is unavailable in {mode} mode; go on within it, with {_words(tools(mode))}")
     for reach in action.reaches:
         if reach.private:
@@ -99,6 +111,15 @@ def decide(mode: Mode, rules: Rules, action: Action) -> Decision:
     return Ask(question)
 
 
+def offers(mode: Mode, effect: Effect) -> bool:
+    """Whether a mode offers tools of a host program that do so much."""
+    return mode is not Mode.READ_ONLY or effect is Effect.READS
+
+
+def _is_offered(mode: Mode, action: Action) -> bool:
+    return action.tool in tools(mode) if action.effect is None else offers(mode, action.effect)
+
+
 def _question(mode: Mode, rules: Rules, action: Action) -> str | None:
     """Why the mode asks about `action`; None where it does not."""
     if mode is Mode.WORKSPACE_EDIT:
@@ -110,6 +131,9 @@ def _question(mode: Mode, rules: Rules, action: Action) -> str | None:
                 return f"it {verb} {reach.path}, outside the workspace"
         if action.tool in RUNS:
             return f"{mode} mode asks before every command"
+        # What a tool writes where it names no path can be anywhere.
+        if action.effect is Effect.RUNS or (action.effect is Effect.WRITES and not action.reaches):
+            return f"{mode} mode asks before every {action.tool}"
     elif rules.confirm_destructive and action.command is not None and is_destructive(action.command):
         return "it looks destructive (confirm_destructive_operations)"
     return None
@@ -138,6 +162,8 @@ def rule_for(action: Action) -> str | None:
     if action.command is not None:
         return given.exactly(action.tool, action.command)
     outside = [reach.path for reach in action.reaches if not reach.inside]
+    if action.effect is not None and not outside:
+        return action.tool
     return given.exactly(action.tool, outside[0]) if len(outside) == 1 else None
 
 
@@ -149,7 +175,7 @@ def _first(rules: tuple[str, ...], action: Action) -> str | None:
     """The first rule that speaks of any part of `action`."""
     if action.command is not None:
         return given.mentioning(rules, action.tool, action.command)
-    found = given.of_paths(rules, action.tool, [reach.path for reach in action.reaches])
+    found = given.of_paths(rules, action.tool, _subjects(action, [reach.path for reach in action.reaches]))
     return next((rule for rule in found if rule), None)
 
 
@@ -162,9 +188,15 @@ def _all(rules: tuple[str, ...], action: Action) -> str | None:
         except Uncertain:
             return None
     else:
-        found = given.of_paths(rules, action.tool, [reach.path for reach in action.reaches if not reach.inside])
+        outside = [reach.path for reach in action.reaches if not reach.inside]
+        found = given.of_paths(rules, action.tool, _subjects(action, outside))
     names = [rule for rule in found if rule]
     return ", ".join(dict.fromkeys(names)) if names and len(names) == len(found) else None
+
+
+def _subjects(action: Action, paths: list[str]) -> list[str]:
+    """What rules are compared with; a tool of a host program that touches no path is still spoken of by its name."""
+    return paths or ([""] if action.effect is not None else [])
 
 
 def _words(names: frozenset[str]) -> str:

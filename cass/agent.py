@@ -233,6 +233,8 @@ async def _stream(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
                 record = state.last = desk.bill.charge(record)
                 state.usage += record.usage or Usage()
             yield record
+    if state.growing is not None:  # a provider of the host program: nothing may be taken for an answer that is none
+        raise ProviderError(f"the provider {desk.provider_name} ended without an answer")
 
 
 def _left_out(request: context.Request, state: _State) -> str | None:
@@ -333,8 +335,8 @@ async def _call(desk: Desk, state: _State, call: ToolCall, number: int) -> Async
         keep=desk.keeping((state.last.id, number)),
     )
     try:
-        tool = tools.find(call.name)
-        if call.name not in access.tools(_mode(desk, state)):
+        tool = desk.toolbox.find(call.name)
+        if call.name not in desk.toolbox.names(_mode(desk, state)):
             decision: access.Decision = access.decide(_mode(desk, state), desk.rules, access.Action(call.name))
         else:
             action = tool.action(call.arguments, place)

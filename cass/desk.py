@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from cass import access, context, jsonl, tools
+from cass import context, jsonl
 from cass.access import Mode
 from cass.bill import Bill
 from cass.context import Request
@@ -11,6 +11,7 @@ from cass.providers import Provider
 from cass.records import Record, Status, User
 from cass.rules import Rules
 from cass.snapshots import Call, Keep, keep_nothing
+from cass.toolbox import Toolbox
 from cass.tools.paths import Place
 
 
@@ -49,6 +50,7 @@ class Desk:
     """Whether the person wants to be heard before the turn goes on."""
     steering: Callable[[], User | None]
     """The next message of those; handed out once, and only when it is written down at once."""
+    toolbox: Toolbox = field(default_factory=Toolbox)
     turn: str = ""
     """Id of the user message that is being answered."""
     keeping: Callable[[Call], Keep] = lambda _: keep_nothing
@@ -67,7 +69,7 @@ class Desk:
         """What `records` lead to, with the tools of `mode`."""
         return context.build(
             records,
-            tools=tools.schemas(access.tools(mode)) if self.supports_tools else (),
+            tools=self.toolbox.schemas(mode) if self.supports_tools else (),
             model=self.model,
             max_tokens=self.max_tokens,
             effort=self.effort,

@@ -19,13 +19,12 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
 from cass import (
-    access,
     agent,
     catalogue,
     chat,
@@ -43,11 +42,13 @@ from cass import (
 )
 from cass.access import Mode
 from cass.bill import Bill
+from cass.brought import Brought
 from cass.config import Options, Settings
 from cass.desk import Answer, Desk
 from cass.environment import for_tools
 from cass.errors import CassError, ConfigError, UsageError
 from cass.home import Files, Home
+from cass.providers import Provider
 from cass.records import (
     ApprovalRequest,
     Compaction,
@@ -64,6 +65,7 @@ from cass.records import (
 from cass.rules import RUNS, denied_paths
 from cass.snapshots import Journal
 from cass.tools import sandbox
+from cass.tools.host import HostTool
 from cass.tools.paths import Place
 from cass.turn import Turn
 
@@ -73,7 +75,6 @@ class Chosen(TypedDict, total=False):
 
     mode: str | None
     """``read-only``, ``workspace-edit`` or ``full-access``; a `Mode` is one of them."""
-    provider: str | None
     model: str | None
     base_url: str | None
     api_key_env: str | None
@@ -101,12 +102,14 @@ class Session:
         cwd: Path | None = None,
         settings: Settings | None = None,
         widest: Mode = Mode.FULL_ACCESS,
+        brought: Brought | None = None,
     ) -> None:
         """Lock and mend the chat. Raises NoChat, Held, ConfigError, MissingKey, ChatBroken."""
         if elder.wrote(files.chat):
             raise UsageError(f"Cassady 0.4 wrote this chat; go on with it: cass --resume {files.chat_id}")
         found = chat.read(files)
         self.settings: Settings = settings or opening.settings_of(found, files.home, options)
+        self._brought = brought or Brought()
         config.require_key(self.settings)
         if self.settings.sandbox and (why := sandbox.problem()):
             raise ConfigError(f'--sandbox, or "sandbox" in the configuration, cannot be had: {why}')
@@ -139,23 +142,44 @@ class Session:
         self._mend(root)
 
     @classmethod
-    async def new(cls, *, home: str | Path | None = None, cwd: str | Path = ".", **options: Unpack[Chosen]) -> Self:
-        """A new chat in the directory `cwd`. Raises ConfigError, MissingKey, UsageError."""
-        found, given = _home(home), Options(**options)
-        settings = config.load(found, given, os.environ)
-        return cls(opening.new(found, Path(cwd), settings, given), given, settings=settings)
+    async def new(
+        cls,
+        *,
+        home: str | Path | None = None,
+        cwd: str | Path = ".",
+        provider: str | Provider | None = None,
+        tools: Iterable[HostTool] = (),
+        **options: Unpack[Chosen],
+    ) -> Self:
+        """A new chat in the directory `cwd`. Raises ConfigError, MissingKey, UsageError.
+
+        `provider`: its id, or an object that answers; the session closes it. `tools`: those of the host program.
+        """
+        found, brought, given = _home(home), Brought.of(provider, tools), _options(provider, options)
+        settings = brought.settings(found, given)
+        config.require_key(settings)
+        return cls(opening.new(found, Path(cwd), settings, given), given, settings=settings, brought=brought)
 
     @classmethod
     async def resume(
-        cls, id: str, *, home: str | Path | None = None, cwd: str | Path | None = None, **options: Unpack[Chosen]
+        cls,
+        id: str,
+        *,
+        home: str | Path | None = None,
+        cwd: str | Path | None = None,
+        provider: str | Provider | None = None,
+        tools: Iterable[HostTool] = (),
+        **options: Unpack[Chosen],
     ) -> Self:
         """The chat of that id, or of a part of it that no other has; `cwd` moves it to another directory.
 
         One that Cassady 0.4 wrote goes on in a new chat. Raises NoChat, and Held where a worker has it: nothing is
         written then.
         """
-        files = heir.of(catalogue.find(_home(home), id), lambda _: None)
-        return cls(files, Options(**options), Path(cwd) if cwd else None)
+        found, brought, given = _home(home), Brought.of(provider, tools), _options(provider, options)
+        settings = brought.settings(found, given) if brought.provider is not None else None
+        files = heir.of(catalogue.find(found, id), lambda _: None)
+        return cls(files, given, Path(cwd) if cwd else None, settings, brought=brought)
 
     @property
     def id(self) -> str:
@@ -208,7 +232,7 @@ class Session:
         desk = self.desk
         facts = prompt.facts(
             mode=desk.mode,
-            tools=sorted(access.tools(desk.mode)),
+            tools=sorted(desk.toolbox.names(desk.mode)),
             workspace=str(desk.place.root),
             bounded=desk.mode is not Mode.FULL_ACCESS,
             model=desk.model,
@@ -231,7 +255,7 @@ class Session:
 
     def _shell(self) -> str | None:
         """How commands are held in, for the model; None where there are none."""
-        if not RUNS & access.tools(self.desk.mode):
+        if not RUNS & self.desk.toolbox.names(self.desk.mode):
             return None
         held = sandbox.holds(self.desk.mode, self.desk.sandbox)
         return sandbox.words(self.desk.place.net) if held else "not sandboxed"
@@ -352,7 +376,8 @@ class Session:
         connection = settings.connection
         return Desk(
             records=self.chat.records,
-            provider=providers.connect(connection),
+            provider=self._brought.provider or providers.connect(connection),
+            toolbox=self._brought.toolbox,
             place=Place(
                 root=root,
                 home=Path(os.path.realpath(self.files.home.root)),
@@ -410,6 +435,10 @@ class Session:
         if request_id not in self._asked:
             self._asked[request_id] = asyncio.get_running_loop().create_future()
         return self._asked[request_id]
+
+
+def _options(provider: str | Provider | None, chosen: Chosen) -> Options:
+    return Options(provider=provider if isinstance(provider, str) else None, **chosen)
 
 
 def _home(root: str | Path | None) -> Home:

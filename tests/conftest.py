@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sessions import opened  # noqa: F401
 from stage import argv, end_worker, facts, run, script, wait_for  # noqa: F401
 
 from cass import chat

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cass import access, compound
-from cass.access import Action, Allow, Ask, Deny, Mode, Reach, decide
+from cass.access import Action, Allow, Ask, Deny, Effect, Mode, Reach, decide
 from cass.rules import Rules
 
 READ, EDIT, FULL = Mode
@@ -40,6 +40,39 @@ def test_a_mode_decides_by_tool_and_place(tool, reach, read_only, workspace_edit
 @pytest.mark.parametrize(("mode", "expected"), [(READ, "Deny"), (EDIT, "Ask"), (FULL, "Allow")])
 def test_a_mode_decides_about_commands(mode, expected):
     assert kind(decide(mode, NONE, Action("shell", command="ls"))) == expected
+
+
+@pytest.mark.parametrize(
+    ("effect", "reaches", "read_only", "workspace_edit", "full_access"),
+    [
+        ("reads", (), "Allow", "Allow", "Allow"),
+        ("reads", (IN,), "Allow", "Allow", "Allow"),
+        ("reads", (OUT,), "Deny", "Ask", "Allow"),
+        ("writes", (), "Deny", "Ask", "Allow"),
+        ("writes", (IN_W,), "Deny", "Allow", "Allow"),
+        ("writes", (IN_W, OUT_W), "Deny", "Ask", "Allow"),
+        ("writes", (GUARDED_W,), "Deny", "Ask", "Allow"),
+        ("runs", (), "Deny", "Ask", "Allow"),
+        ("runs", (IN_W,), "Deny", "Ask", "Allow"),
+        *((effect, (PRIVATE,), "Deny", "Deny", "Deny") for effect in Effect),
+    ],
+)
+def test_a_tool_of_a_host_program_is_decided_by_what_it_does(effect, reaches, read_only, workspace_edit, full_access):
+    action = Action("deploy", reaches, effect=Effect(effect))
+    assert [kind(decide(mode, NONE, action)) for mode in Mode] == [read_only, workspace_edit, full_access]
+
+
+@pytest.mark.parametrize(
+    ("reaches", "rule"),
+    [((), "deploy"), ((IN_W,), "deploy"), ((OUT_W,), "deploy(/o/a)"), ((OUT_W, IN_W), "deploy(/o/a)")],
+)
+def test_rules_speak_of_a_tool_of_a_host_program_as_of_any(reaches, rule):
+    action = Action("deploy", reaches, effect=Effect.RUNS)
+    assert access.rule_for(action) == rule
+    assert decide(EDIT, Rules(allow=(rule,)), action) == Allow(rule)
+    assert decide(FULL, Rules(ask=("deploy",)), action) == Ask("the rule deploy asks")
+    assert kind(decide(FULL, Rules(allow=(rule,), deny=("deploy",)), action)) == "Deny"
+    assert kind(decide(READ, Rules(allow=(rule,)), action)) == "Deny"
 
 
 @pytest.mark.parametrize("mode", Mode)

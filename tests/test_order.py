@@ -19,9 +19,9 @@ ORDER = """
     providers.gemini providers.demo providers.http
     providers.ring providers.llama providers.local providers.roster providers
     tools.paths tools.arguments tools.deadman tools.hidden tools.sandbox tools.cell tools.child
-    tools.diff tools.strides tools.nearest tools.tool tools.aside
+    tools.diff tools.strides tools.nearest tools.tool tools.host tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
-    desk summary agent opening heir branch restore turn session
+    toolbox brought desk summary agent opening heir branch restore turn session
     standing status intake door worker send exchange listing stats passages
     export.redaction export.document export.plain export.html export
     viewer.attention viewer.wrapping viewer.code viewer.table viewer.prose viewer.look viewer.changes viewer.calls

@@ -1,17 +1,16 @@
 """A session: a chat held for writing, its turns, and what holds between them. The embedding API."""
 
 import asyncio
-import functools
 import json
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import scripted
+from sessions import Watcher, asynchronous, of, take
 from stage import facts, script, wait_for
 
 from cass import catalogue, chat, presence, providers
@@ -40,46 +39,8 @@ from cass.tail import Tail
 from cass.turn import Turn
 
 
-def asynchronous(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    @functools.wraps(test)
-    def inner(*args: Any, **given: Any) -> None:
-        asyncio.run(asyncio.wait_for(test(*args, **given), 60))
-
-    return inner
-
-
 def shell(command: str, text: str = "") -> dict[str, Any]:
     return {"text": text, "tool_calls": [{"name": "shell", "arguments": {"command": command}}]}
-
-
-@pytest.fixture
-def opened(home, workspace):
-    """A session whose model answers with the given steps."""
-
-    @asynccontextmanager
-    async def made(*steps: dict[str, Any], **options: Any) -> AsyncIterator[Session]:
-        script(home, *steps)
-        async with await Session.new(home=home.root, cwd=workspace, provider="scripted", **options) as session:
-            yield session
-
-    return made
-
-
-Watcher = Callable[[Turn, Record], None]
-
-
-async def take(session: Session, text: str = "hi", on: Watcher = lambda *_: None, **more: Any) -> list[Record]:
-    """All records of one turn; `on` sees each as it comes."""
-    found = []
-    async with session.turn(text, **more) as turn:
-        async for record in turn:
-            found.append(record)
-            on(turn, record)
-    return found
-
-
-def of(found: list[Record], *kinds: type) -> list[Any]:
-    return [record for record in found if isinstance(record, kinds)]
 
 
 # ---- turns ----------------------------------------------------------------------------------------------------------

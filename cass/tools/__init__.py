@@ -7,7 +7,7 @@ from typing import Any
 from cass.errors import ToolError
 from cass.tools.tool import Outcome, Tool
 
-__all__ = ["NAMES", "Outcome", "Tool", "find", "schemas"]
+__all__ = ["NAMES", "Outcome", "Tool", "find", "schema", "schemas"]
 
 NAMES = ("ls", "read", "grep", "write", "edit", "shell")
 
@@ -23,5 +23,9 @@ def find(name: str) -> Tool:
 def schemas(names: Iterable[str]) -> tuple[dict[str, Any], ...]:
     """``{"name", "description", "parameters"}`` of each tool in `names`, in the order of `NAMES`."""
     wanted = frozenset(names)
-    tools = [find(name) for name in NAMES if name in wanted]
-    return tuple({"name": t.name, "description": t.description, "parameters": t.parameters} for t in tools)
+    return tuple(schema(find(name)) for name in NAMES if name in wanted)
+
+
+def schema(tool: Tool) -> dict[str, Any]:
+    """What a model is told of a tool."""
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
