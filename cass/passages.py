@@ -125,12 +125,12 @@ def _texts(value: Any) -> Iterator[str]:
                 yield from _texts(item)
 
 
-def line(found: Passage, width: int, marks: tuple[str, str] = ("", "")) -> str:
-    """A passage for people, on one line of `width` columns; `marks` stand around the words."""
+def line(found: Passage, width: int) -> str:
+    """A passage for people, on one line of `width` columns."""
     head = f"{safe_line(found.chat_id)}  {safe_line(found.created_at[:10])}  {found.by}: "
     room = max(width - len(head), 20)
     words = found.words[:room]
     left = (room - len(words)) // 2
     before = found.before[-left:] if left else ""
     after = found.after[: room - len(words) - len(before)]
-    return f"{head}{before}{marks[0]}{words}{marks[1]}{after}"
+    return f"{head}{before}{words}{after}"

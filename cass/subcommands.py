@@ -134,20 +134,19 @@ def _wait(ctx: click.Context, chat: str, timeout: float | None, until: str | Non
 @_JSON
 @click.pass_context
 def _grep(ctx: click.Context, /, pattern: str, only_here: bool, lists: bool, as_json: bool, **how: bool) -> None:
-    from cass import color, jsonl, passages
+    from cass import jsonl, passages
 
     wanted = passages.Wanted(pattern, is_regex=how["regex"], case_sensitive=how["case_sensitive"])
     chats = catalogue.summaries(Home.find(), here() if only_here else None)
-    bold = ("\x1b[1m", "\x1b[0m") if color.wanted(os.environ, os.isatty(1))[1] else ("", "")
     count, last = 0, ""
     for found in passages.search(Home.find(), chats, wanted):
         count += 1
         if as_json:
-            click.echo(jsonl.dump(found._asdict()))
+            out(jsonl.dump(found._asdict()).decode())
         elif not lists:
-            click.echo(passages.line(found, listing.columns(), bold))
+            out(passages.line(found, listing.columns()))
         elif found.chat_id != last:
-            click.echo(found.chat_id)
+            out(found.chat_id)
         last = found.chat_id
     ctx.exit(0 if count else 1)
 

@@ -28,8 +28,8 @@ ORDER = """
     viewer.render viewer.since viewer.reading viewer.page viewer.surface viewer.watch viewer.screen viewer.view viewer
     composer.history composer.draft composer.pastes composer.proposal composer.question
     composer.frames composer.foreground composer.attention composer.git composer.panes composer.transcript
-    composer.seat composer.subcommand composer.branching composer.words composer.employer composer.footer composer.slash
-    composer.tree composer.paths composer.completion composer.models
+    composer.helper composer.seat composer.subcommand composer.branching composer.words composer.employer
+    composer.footer composer.slash composer.tree composer.paths composer.completion composer.models
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
     composer.errands composer.asking composer.keyboard composer.compose composer
     setup launch program schema report branching prune dialogue verdict review

@@ -1,12 +1,12 @@
 """Asking: pending approvals, put to the person one after the other until each is answered, here or anywhere else."""
 
-import asyncio
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 from cass import decisions, jsonl
+from cass.composer import helper
 from cass.composer.console import Console
 from cass.composer.question import Fragments, Question
 from cass.composer.seat import Seat
@@ -45,11 +45,8 @@ class Asking:
             return
         request = question.request
         asked = {"name": request.name, "arguments": request.arguments, "cwd": self._seat.standing.cwd}
-        pipe = asyncio.subprocess.PIPE
-        command = [sys.executable, "-I", "-m", "cass.composer.proposal"]
-        process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
-        found, _ = await process.communicate(jsonl.dump(asked))
-        question.diff = found.decode("utf-8", "replace") or None
+        found = await helper.told([sys.executable, "-I", "-m", "cass.composer.proposal"], jsonl.dump(asked))
+        question.diff = found.out.decode("utf-8", "replace") or None
         question.shown_at = time.monotonic()  # it was not seen before
         self._console.redraw()
 

@@ -19,7 +19,7 @@ from prompt_toolkit.output import Output
 
 from cass import commands, jsonl, preferences
 from cass.access import Mode
-from cass.composer import footer, keys, models, pager, picker
+from cass.composer import footer, helper, keys, models, pager, picker
 from cass.composer.asking import Asking
 from cass.composer.attention import Attention
 from cass.composer.branching import Branching
@@ -179,7 +179,12 @@ class Composer:
 
     def _show_state(self) -> None:
         if command := self.attention.show(self.state):
-            self.do(_run(command))
+            self.do(self._tell(command))
+
+    @staticmethod
+    async def _tell(command: Sequence[str]) -> None:
+        """Run a program; what becomes of it is not needed."""
+        await helper.told(command)
 
     def _draw_if_changed(self) -> None:
         seat, question = self.seat, self.asking.question
@@ -463,12 +468,6 @@ class Composer:
     def draft(self, text: str) -> None:
         self.console.draft.text = self.pastes.held(text)
         self.console.draft.cursor_position = len(self.console.draft.text)
-
-
-async def _run(command: Sequence[str]) -> None:
-    """Run a program unseen; what becomes of it is not needed."""
-    quiet = asyncio.subprocess.DEVNULL
-    await (await asyncio.create_subprocess_exec(*command, stdin=quiet, stdout=quiet, stderr=quiet)).wait()
 
 
 def run(

@@ -92,7 +92,7 @@ def person(tmp_path: Path, model_server: str) -> Iterator[Person]:
 
 def test_an_answer_is_streamed_and_the_next_request_holds_the_one_before(person):
     first = person.start("cass", "-p", "Tell me a story about a fox.")
-    wait(lambda: len(person.deltas()) >= 20 or first.poll() is not None)
+    wait(lambda: len(person.deltas()) >= 8 or first.poll() is not None)  # those that lie ready come as one
     assert person.answers() == [], "the answer was there before its deltas"
     out, err = first.communicate(timeout=240)
     (answer,) = person.answers()
