@@ -294,7 +294,8 @@ def _person() -> "Dialogue | None":
 def _export(chat: str, form: str | None, output: Path | None, redact: bool) -> None:
     from cass import export
 
-    export.write(find(chat), form, output, redact=redact, say=err)
+    text = export.render(find(chat), form or export.form_of(output), redact=redact, say=err)
+    out(text) if output is None else export.save(text, output)
 
 
 @_subcommand("paths")

@@ -1,7 +1,6 @@
 """Export: a chat as a document, for people or for programs."""
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -30,8 +29,8 @@ FORMATS: dict[str, Callable[[Sequence[Fact]], str]] = {"md": plain.markdown, "ht
 """What each format makes of the records of a chat."""
 
 
-def write(files: Files, form: str | None, output: Path | None, *, redact: bool, say: Callable[[str], object]) -> None:
-    """Write a chat to `output`, or to standard output. Tells `say` what was left out. Raises NoChat, CassError."""
+def render(files: Files, form: str, *, redact: bool, say: Callable[[str], object]) -> str:
+    """A chat in one of `FORMATS`, without its last newline. Tells `say` what was left out. Raises NoChat."""
     found = chat.read(files)
     for damage in chat.damage(found):
         say(damage.text)
@@ -40,18 +39,22 @@ def write(files: Files, form: str | None, output: Path | None, *, redact: bool, 
         redaction = Redaction(_secrets(files))
         records = [redaction.record(record) for record in records]
         say(f"{redaction.hidden} places redacted; read what is left before you give it away")
-    ending = output.suffix[1:].lower() if output is not None else ""
-    text = FORMATS[form or {"markdown": "md", "htm": "html"}.get(ending, ending if ending in FORMATS else "md")](
-        records
-    )
-    if output is None:
-        sys.stdout.write(text)
-        return
+    return FORMATS[form](records).removesuffix("\n")
+
+
+def form_of(path: Path | None) -> str:
+    """The format that a file's name asks for; ``md`` where it asks for none."""
+    ending = path.suffix[1:].lower() if path is not None else ""
+    return ending if ending in FORMATS else "md"
+
+
+def save(text: str, path: Path) -> None:
+    """Write a document for its owner alone. Raises CassError."""
     try:
-        with open(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
-            file.write(text)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
+            file.write(f"{text}\n")
     except OSError as e:
-        raise CassError(f"{output}: {e.strerror}") from e
+        raise CassError(f"{path}: {e.strerror}") from e
 
 
 def _secrets(files: Files) -> list[str]:
