@@ -16,8 +16,16 @@ from cass.records import Assistant, User
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "scripting.md").read_text()
-BLOCKS = re.findall(r"^```(sh|cron|make|tmux)\n(.*?)^```", DOCS, re.MULTILINE | re.DOTALL)
-SHELL = [text for kind, text in BLOCKS if kind == "sh"]
+TMUX = (ROOT / "docs" / "tmux.md").read_text()
+
+
+def blocks(page: str, wanted: str) -> list[str]:
+    """The blocks of a page that are in one language."""
+    found = re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    return [text for language, text in found if language == wanted]
+
+
+SHELL = blocks(DOCS, "sh")
 SHOWS = {
     "-o todo.txt": lambda at: "app.py" in (at / "todo.txt").read_text(),
     "--redact": lambda at: (at / "chat.html").read_text().startswith("<!doctype html>"),
@@ -80,7 +88,7 @@ def test_a_shell_example_works_as_it_stands(text, project):
 
 def test_a_line_of_cron_works_in_crons_environment(project):
     at, environ = project
-    (line,) = [text for kind, text in BLOCKS if kind == "cron"]
+    (line,) = blocks(DOCS, "cron")
     command = line.split(maxsplit=5)[5]
     poor = {name: environ[name] for name in ("HOME", "PATH")} | {"SHELL": "/bin/sh", "LOGNAME": "me"}
     subprocess.run(["sh", "-c", command], cwd="/", env=poor, check=True, timeout=60)
@@ -90,25 +98,44 @@ def test_a_line_of_cron_works_in_crons_environment(project):
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
 def test_the_makefile_makes_its_target(project):
     at, environ = project
-    (text,) = [text for kind, text in BLOCKS if kind == "make"]
+    (text,) = blocks(DOCS, "make")
     (at / "Makefile").write_text(text)
     subprocess.run(["make", "-s"], cwd=at, env=environ, check=True, timeout=60, capture_output=True)
     assert "def main" in (at / "summary.md").read_text()
 
 
-def test_tmux_takes_the_lines_of_its_configuration(project, tmp_path):
+@pytest.fixture
+def tmux(project, tmp_path):
+    """A server of tmux with the lines of tmux.md, in which a shell is told what to do; returns what it says."""
     at, environ = project
-    (text,) = [text for kind, text in BLOCKS if kind == "tmux"]
-    (tmp_path / "tmux.conf").write_text(text)
-    tmux = ["tmux", "-S", str(tmp_path / "socket"), "-f", str(tmp_path / "tmux.conf")]
-    try:
-        subprocess.run([*tmux, "new-session", "-d"], cwd=at, env=environ, check=True, timeout=30)
-        said = subprocess.run(
-            [*tmux, "show", "-g", "status-right"], env=environ, capture_output=True, text=True, check=True
-        )
-        assert "cass status --tmux" in said.stdout
-    finally:
-        subprocess.run([*tmux, "kill-server"], env=environ, check=False)
+    (tmp_path / "tmux.conf").write_text("".join(blocks(DOCS, "tmux") + blocks(TMUX, "tmux")))
+    command = ["tmux", "-S", str(tmp_path / "socket"), "-f", str(tmp_path / "tmux.conf")]
+
+    def told(*words: str) -> str:
+        done = subprocess.run([*command, *words], cwd=at, env=environ, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    told("new-session", "-d", "-x", "120", "-y", "30", "-c", str(at))
+    yield told
+    told("kill-server")
+
+
+def test_tmux_takes_the_lines_of_its_configuration(tmux, tmp_path):
+    assert tmux("source-file", str(tmp_path / "tmux.conf")) == ""
+    assert "cass status --tmux" in tmux("show", "-g", "status-right")
+    bound = tmux("list-keys", "-T", "prefix")
+    assert "display-popup" in bound
+    assert "cass-view" in bound
+
+
+@pytest.mark.parametrize("text", blocks(TMUX, "sh"), ids=lambda text: text.split("\n")[0])
+def test_an_example_with_tmux_works_as_it_stands(text, tmux, tmp_path):
+    (tmp_path / "example").write_text(f"set -eu -o pipefail\n{text}\n")
+    script = f"bash {tmp_path / 'example'} > {tmp_path / 'said'} 2>&1; echo $? > {tmp_path / 'status'}"
+    tmux("new-window", "-d", script)
+    status = wait_for(lambda: (tmp_path / "status").exists() and (tmp_path / "status").read_text(), 60)
+    assert status == "0\n", (tmp_path / "said").read_text()
 
 
 def test_the_table_of_statuses_is_that_of_the_programs():
