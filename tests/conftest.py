@@ -1,7 +1,7 @@
 """What every test may need: a home of its own, and a chat in it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +41,13 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / "notes.txt").write_text("nothing here\n")
     monkeypatch.chdir(root)
     return root
+
+
+@pytest.fixture
+def scripted(home: Home, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Gives the model its steps."""
+    monkeypatch.setenv("CASS_PROVIDER", "scripted")
+    return lambda *steps: script(home, *steps)
 
 
 @pytest.fixture

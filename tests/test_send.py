@@ -11,20 +11,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from stage import argv, facts, run, script, wait_for
+from stage import argv, facts, run, wait_for
 
 from cass import chat, inbox, presence, send
 from cass.errors import NoWorker, UsageError, WaitedTooLong
 from cass.records import Approval, Assistant, TurnEnd, User
 
 PATIENT = 60
-
-
-@pytest.fixture
-def scripted(home, files, monkeypatch):
-    """Gives the model of `files` its steps."""
-    monkeypatch.setenv("CASS_PROVIDER", "scripted")
-    return lambda *steps: script(home, *steps)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from stage import argv, end_worker, facts, run, script, wait_for
+from stage import argv, end_worker, facts, run, wait_for
 from terminal import Pty
 
 from cass import __version__, catalogue, inbox, jsonl, presence, records
@@ -22,13 +22,6 @@ from cass.records import Approval, Assistant, Meta, TurnEnd, User
 
 PATIENT = 60
 ASKING = {"tool_calls": [{"name": "shell", "arguments": {"command": "touch made"}}]}
-
-
-@pytest.fixture
-def scripted(home, workspace, monkeypatch):
-    """Gives the model its steps."""
-    monkeypatch.setenv("CASS_PROVIDER", "scripted")
-    return lambda *steps: script(home, *steps)
 
 
 @contextmanager

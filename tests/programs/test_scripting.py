@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from stage import facts, run, script, wait_for
+from stage import facts, run, wait_for
 
 from cass import catalogue, inbox, records, status
 from cass.commands import SUBCOMMANDS
@@ -148,12 +148,6 @@ def test_the_table_of_statuses_is_that_of_the_programs():
 
 
 # ---- forms of an answer ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def scripted(home, workspace, monkeypatch):
-    monkeypatch.setenv("CASS_PROVIDER", "scripted")
-    return lambda *steps: script(home, *steps)
 
 
 def test_an_answer_as_json_says_how_it_ended_and_what_it_used(home, scripted):
