@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 READ_STDIN = "-"
 LIST = "\0list"
 """What a bare ``--resume`` means."""
+NEW = "\0new"
+"""What a bare ``--worktree`` means."""
 PROMPT = "\0prompt"
 """What a text behind other options is, where ``-p`` stands before them."""
 TRIES = 3
@@ -102,6 +104,7 @@ def _optional(name: str, bare: str, metavar: str, help: str, *more: str) -> Call
 @click.option("--schema", callback=as_path, metavar="FILE", help="With -p: an answer that fits this JSON Schema.")
 @click.option("--layout", type=click.Choice(["inline", "panes"]), help="One terminal, or two tmux panes.")
 @click.option("--print-system-prompt", is_flag=True, help="Print the system prompt and end.")
+@_optional("worktree", NEW, "[NAME]", "Work in a git worktree of its own, beside the repository.", "--worktree")
 @click.option("--list-chats", "--sessions", "list_chats", is_flag=True, help="The same as: cass ls")
 @run_options
 @VERSION
@@ -110,6 +113,8 @@ def cass(ctx: click.Context, /, **given: Any) -> None:
     """Chat with a coding agent in this directory."""
     if ctx.invoked_subcommand not in (None, PROMPT):
         return
+    if given["worktree"] is not None:
+        given["cwd"] = _worktree(given)
     is_bare = given["resume"] == LIST
     if is_bare and not given["list_chats"] and sys.stdin.isatty() and sys.stdout.isatty():
         ctx.exit(_resume(given))
@@ -135,6 +140,18 @@ def _settle() -> None:
     """Everything is loaded and stays: from here on garbage is collected, of what is made from here on."""
     gc.freeze()
     gc.enable()
+
+
+def _worktree(given: dict[str, Any]) -> "Path":
+    """The workspace of a chat in a worktree, which is said."""
+    from cass import worktree
+
+    if given["resume"] is not None:
+        raise UsageError("--worktree is for a new chat; one that is resumed stays where it is")
+    name = worktree.new_name() if given["worktree"] == NEW else given["worktree"]
+    place = worktree.make(given["cwd"] or here(), name)
+    err(f"worktree: {place}, on the branch {worktree.BRANCH}{name}")
+    return place
 
 
 def _print_system_prompt(given: dict[str, Any]) -> None:

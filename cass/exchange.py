@@ -35,15 +35,18 @@ def say(
     Raises besides what `send.send` does: WaitedTooLong, and NoWorker when the worker died over it. A message that
     still waits then gets a new worker.
     """
-    if id is not None and (before := repeated(files, text, id)) is not None:
-        return before
     attached = presence.attach(files)
+    # First of all: what ends from now on is seen, what ended before is in the chat.
     watch = status.Watch(files, tell=tell)
     try:
+        if id is not None and (before := repeated(files, text, id)) is not None:
+            return before
+        is_known = id is not None
         id = send.send(files, text, id=id, start=start, flags=flags, **how)
         end = watch.until(status.answered(id), timeout_s, lambda: _check(files, watch, id, start, flags))
         assert isinstance(end, TurnEnd)
-        return Answer(id, end, watch.outlook.last)
+        # Of a turn that had begun before, the text may have come before as well.
+        return (repeated(files, text, id) if is_known else None) or Answer(id, end, watch.outlook.last)
     finally:
         watch.close()
         os.close(attached)

@@ -56,6 +56,11 @@ class Home:
         """Contents, each named by its SHA-256."""
         return self.root / "blobs"
 
+    @property
+    def batches(self) -> Path:
+        """Which chat each task of a batch was given, and what came of it."""
+        return self.root / "batches"
+
     def files(self, chat_id: str) -> "Files":
         return Files(self, chat_id)
 

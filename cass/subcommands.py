@@ -10,7 +10,7 @@ import click
 
 from cass import catalogue, commands, listing
 from cass.home import Files, Home
-from cass.program import CHAT, Program, err, find, here, out
+from cass.program import CHAT, Program, as_path, err, find, here, out, run_options
 
 if TYPE_CHECKING:
     from cass.dialogue import Dialogue
@@ -87,6 +87,31 @@ def _branch(chat: str, checkpoint: str | None, lists: bool, files_only: bool, **
         return
     given["restores"] |= files_only
     branching.go(find(chat), checkpoint, branching.Wanted(branches=not files_only, **given))
+
+
+@_subcommand("batch")
+@click.argument("tasks", metavar="TASKS.jsonl")
+@click.option("-j", "--jobs", type=click.IntRange(1), default=4, metavar="N", help="So many at a time. [4]")
+@click.option("-o", "--output", callback=as_path, metavar="FILE", help="The results go there.")
+@click.option("--again", is_flag=True, help="Run what failed once more, in a new chat.")
+@run_options
+@click.pass_context
+def _batch(ctx: click.Context, /, tasks: str, jobs: int, output: Path | None, again: bool, **given: Any) -> None:
+    from cass import fleet
+
+    options = {name: value for name, value in given.items() if value is not None and name != "cwd"}
+    cwd = Path(given["cwd"] or ".").absolute()
+    wanted = fleet.Wanted(tasks, output, again)
+    ctx.exit(fleet.run(Home.find(), wanted, cwd, options, fleet.local(Home.find(), jobs), _gauge()))
+
+
+def _gauge() -> Any:
+    """What shows on a terminal how far a batch is."""
+    if not sys.stderr.isatty():
+        return None
+    from cass import gauge  # it draws with rich, which is heavy
+
+    return gauge.gauge
 
 
 @_subcommand("prune")

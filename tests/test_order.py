@@ -23,6 +23,7 @@ ORDER = """
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     toolbox brought desk summary agent opening heir branch restore turn session
     standing status intake door worker send exchange listing stats passages
+    worktree tasks ledger
     export.redaction export.document export.plain export.html export
     viewer.attention viewer.wrapping viewer.code viewer.table viewer.prose viewer.look viewer.changes viewer.calls
     viewer.render viewer.since viewer.reading viewer.page viewer.surface viewer.watch viewer.screen viewer.view viewer
@@ -33,6 +34,7 @@ ORDER = """
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
     composer.errands composer.asking composer.keyboard composer.compose composer
     setup launch program schema report branching prune dialogue verdict review
+    batch gauge fleet
     check.finding check.disk check.machine check.provider check.verdicts check subcommands cli
 """.split()
 
@@ -51,6 +53,7 @@ OUTSIDERS = {
     },
     "pygments": {"export.html", "viewer.code"},
     "rich": {
+        "gauge",
         *(f"viewer.{name}" for name in ("calls", "changes", "code", "look", "page", "prose", "render", "surface")),
         *("viewer.table", "viewer.wrapping"),
     },
