@@ -7,18 +7,17 @@ generator: it yields what is known so far, so that the chat stays valid, then th
 
 import asyncio
 import dataclasses
-import random
 import re
 import traceback
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from cass import access, context, jsonl, records, summary, tools
+from cass import access, context, jsonl, records, summary, tools, tries
 from cass.access import Allow, Ask, Deny, Mode
 from cass.desk import Answer, Desk
 from cass.errors import CassError, ProviderError, ToolError
-from cass.providers import failures, veil
+from cass.providers import veil
 from cass.records import (
     Approval,
     ApprovalRequest,
@@ -39,17 +38,8 @@ from cass.rules import RUNS
 from cass.tools import sandbox
 from cass.tools.paths import Place
 
-RETRIES = 4
-FIRST_WAIT_S = 0.5
-"""Doubled with every retry, plus up to a quarter at random so that many chats do not come back at once."""
-LONGEST_WAIT_S = 60.0
-"""A server that asks for more is not waited for: the turn fails and says how long it wanted."""
 RESULT_LIMIT = 1 << 20
 """Characters of a tool result that the chat keeps."""
-SHRINK = 0.7
-"""Of a request that was too long, where the provider did not say how long it may be."""
-LARGEST_DENSITY = 4.0
-"""Tokens for an estimated one: no tokenizer makes more than one of a byte."""
 
 
 @dataclass
@@ -209,9 +199,8 @@ async def _answer(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
                     async for record in found:
                         yield record
                 continue
-            wait = _wait(e, retry, cuts)
+            wait, detail = tries.wait(e, retry, cuts)
             retry += 1
-            detail = f"{e.message}; trying again in {wait:.1f} s ({retry} of {RETRIES})"
         yield desk.status("retrying", detail)
         await asyncio.sleep(wait)
 
@@ -271,18 +260,7 @@ async def _refitted(desk: Desk, state: _State, error: ProviderError) -> AsyncGen
         text = f"context too large, and nothing more can be left out: {error.message}"
         raise dataclasses.replace(error, message=text) from error
     state.refitted = True
-    if sizes := failures.sizes(error.message):
-        desk.context_limit = min(desk.context_limit, sizes.limit)
-        desk.density = min(max(desk.density, sizes.asked / max(state.weight, 1)), LARGEST_DENSITY)
-        desk.max_tokens = min(desk.max_tokens, max(desk.context_limit // 4, 1))
-    else:
-        room = int(state.weight * SHRINK)
-        desk.context_limit = room + min(desk.max_tokens, room)
-    yield Notice(
-        level="warning",
-        text=f"the request was too long ({error.message}); from now on {desk.model} is taken to have a context of "
-        f'{desk.context_limit:,} tokens ("context_length" in models.json says it for good)',
-    )
+    yield tries.shorten(desk, error, state.weight)
     async with aclosing(_summarised(desk, state)) as found:
         async for record in found:
             yield record
@@ -296,21 +274,6 @@ def _filling(desk: Desk) -> Notice | None:
     desk.told_full = True
     text = f"the context is {share:.0%} full; at {summary.DUE:.0%} its older part is summarised (/compact does it now)"
     return Notice(level="info", text=text)
-
-
-def _wait(error: ProviderError, retry: int, cuts: int) -> float:
-    """Seconds before the next try. Raises `error`, with why there is none. `cuts`: tries that broke off in the middle
-    of an answer, of which one is made good: each costs what was written until then."""
-    if not error.transient:
-        raise error
-    if cuts > 1:
-        raise dataclasses.replace(error, message=f"{error.message}; given up, as it broke off {cuts} times") from error
-    if error.retry_after is not None and error.retry_after > LONGEST_WAIT_S:
-        text = f"{error.message}; the server asks to wait {error.retry_after:.0f} s"
-        raise dataclasses.replace(error, message=text) from error
-    if retry == RETRIES:
-        raise dataclasses.replace(error, message=f"{error.message}; given up after {RETRIES + 1} tries") from error
-    return max(FIRST_WAIT_S * (1 << retry) * random.uniform(1, 1.25), error.retry_after or 0)
 
 
 def _mode(desk: Desk, state: _State) -> Mode:

@@ -67,8 +67,11 @@ def kept(records: Sequence[Record]) -> list[Message]:
     return _prefaced(folded.turns, folded, [])
 
 
-def used(records: Sequence[Record], max_tool_output: int) -> int | None:
-    """Tokens in use: as the last answer reported, with an estimate of what came after it; None: nothing was said."""
+def used(records: Sequence[Record], max_tool_output: int, tools: Sequence[dict[str, Any]] = ()) -> int | None:
+    """Tokens in use: as the last answer reported, with an estimate of what came after it; None: nothing was said.
+
+    `tools`: the schemas that the next request holds.
+    """
     later = 0
     for record in reversed(records):
         if isinstance(record, Compaction):
@@ -79,7 +82,7 @@ def used(records: Sequence[Record], max_tool_output: int) -> int | None:
             later += weight(budget.short(record, max_tool_output, _AGAIN))
     messages = [budget.short(message, max_tool_output, _AGAIN) for message in kept(records)]
     system = sum(tokens(record.content) for record in records if isinstance(record, System))
-    return system + sum(map(weight, messages)) if messages else None
+    return system + tokens(dump(list(tools))) + sum(map(weight, messages)) if messages else None
 
 
 def spent(records: Sequence[Record]) -> float | None:

@@ -64,6 +64,8 @@ class Desk:
     """How many tokens the provider counts for one that is estimated, as far as it has said."""
     told_full: bool = False
     """Whether the person was told that the context fills up."""
+    key: str | None = None
+    """The API key in use, which no tool may put out."""
 
     def request(self, records: Sequence[Record], mode: Mode) -> Request:
         """What `records` lead to, with the tools of `mode`."""
@@ -77,8 +79,10 @@ class Desk:
             max_tool_output=self.max_tool_output,
         )
 
-    key: str | None = None
-    """The API key in use, which no tool may put out."""
+    def used(self) -> int | None:
+        """Tokens of the context in use, as far as it was reported, and estimated."""
+        tools = self.toolbox.schemas(self.mode) if self.supports_tools else ()
+        return context.used(self.records, self.max_tool_output, tools)
 
     def status(self, state: str, detail: str | None = None) -> Status:
         return Status(
@@ -87,7 +91,7 @@ class Desk:
             provider=self.provider_name,
             model=self.model,
             created_at=jsonl.now(),
-            used=context.used(self.records, self.max_tool_output),
+            used=self.used(),
             limit=self.context_limit,
             assumed=self.context_assumed,
             cost=context.spent(self.records),

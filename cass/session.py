@@ -224,7 +224,7 @@ class Session:
 
     async def clear(self) -> None:
         """Leave the history out of later requests; the file keeps it."""
-        used = context.used(self.records, self.desk.max_tool_output) or 0
+        used = self.desk.used() or 0
         await self.keep(Compaction(summary="", first_kept_id=None, tokens_before=used, created_at=jsonl.now()))
 
     def user(self, content: str, *, ask: bool, origin: dict[str, Any], id: str | None = None) -> User:

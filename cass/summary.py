@@ -4,14 +4,15 @@ It is the model's own, asked for with the tools and the beginning of the request
 of prefixes serves it; the chat file keeps everything.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 
-from cass import budget, context, jsonl
+from cass import budget, context, jsonl, tries
 from cass.context import Request
 from cass.desk import Desk
-from cass.errors import CassError
+from cass.errors import CassError, ProviderError
 from cass.records import Assistant, Compaction, Record, User, open_turn
 
 WARN = 0.7
@@ -32,7 +33,7 @@ _ASK = (
 
 def share(desk: Desk) -> float:
     """How much of the context is in use, 0 to 1 and beyond."""
-    return (context.used(desk.records, desk.max_tool_output) or 0) / max(desk.context_limit, 1)
+    return (desk.used() or 0) / max(desk.context_limit, 1)
 
 
 def is_due(desk: Desk) -> bool:
@@ -47,44 +48,86 @@ def _is_worth(desk: Desk) -> bool:
 async def older(desk: Desk) -> AsyncGenerator[Record, None]:
     """Replace all but the newest turns. Raises CassError, and then nothing has changed."""
     room = int(KEPT * desk.context_limit / desk.density)
-    async with aclosing(compact(desk, first_kept_id=context.recent(desk.records, room))) as found:
+    async with aclosing(_replaced(desk, None, context.recent(desk.records, room))) as found:
         async for record in found:
             yield record
 
 
-async def compact(
-    desk: Desk, focus: str | None = None, first_kept_id: str | None = None
-) -> AsyncGenerator[Record, None]:
-    """Replace the history before `first_kept_id`; None: all of it. Raises CassError, and then nothing has changed."""
+async def compact(desk: Desk, focus: str | None = None) -> AsyncGenerator[Record, None]:
+    """Replace the whole history, for a person who wants it. Raises CassError, and then nothing has changed."""
+    try:
+        async with aclosing(_replaced(desk, focus, None)) as found:
+            async for record in found:
+                yield record
+    except ProviderError as e:
+        raise CassError(f"there is no summary, and the history stays as it is: {e}") from e
+
+
+async def _replaced(desk: Desk, focus: str | None, first_kept_id: str | None) -> AsyncGenerator[Record, None]:
+    """Replace the history before the message `first_kept_id`; None: all of it."""
     yield desk.status("thinking", "compacting")
-    replaced = _before(desk.records, first_kept_id)
     text = _ASK + (f" Keep above all: {focus}" if focus else "")
     ask = User(id=jsonl.new_id(), content=text, created_at=jsonl.now())
-    request = desk.request([*replaced, ask], desk.mode)
-    summary = await _asked(desk, request, ask.id)
-    if not summary.content.strip() and summary.tool_calls:  # told not to, and does it all the same
-        summary = await _asked(desk, replace(request, tools=()), ask.id)
-    if not summary.content.strip():
+    asked: list[Record] = [*_before(desk.records, first_kept_id), ask]
+    summary: Assistant | None = None
+    for has_tools in (True, False):
+        async with aclosing(_answer(desk, asked, has_tools=has_tools)) as found:
+            async for record in found:
+                if isinstance(record, Assistant):
+                    summary = record
+                else:
+                    yield record
+        if summary is None or summary.content.strip() or not summary.tool_calls:
+            break  # else it was told to call no tool, and does it all the same
+    if summary is None or not summary.content.strip():
         raise CassError("the model gave no summary; the history stays as it is")
-    lost = f"(The {request.left_out} oldest turns were too long to be part of this.)" if request.left_out else ""
+    left_out = desk.request(asked, desk.mode).left_out
+    lost = f"(The {left_out} oldest turns were too long to be part of this.)" if left_out else ""
     parts = [summary.content.strip(), lost, *([] if first_kept_id else _still_open(desk.records))]
     yield Compaction(
         summary="\n\n".join(filter(None, parts)),
         first_kept_id=first_kept_id,
-        tokens_before=context.used(desk.records, desk.max_tool_output) or 0,
+        tokens_before=desk.used() or 0,
         usage=summary.usage,
         created_at=jsonl.now(),
     )
 
 
-async def _asked(desk: Desk, request: Request, of: str) -> Assistant:
-    """The whole answer, with its price."""
+async def _answer(desk: Desk, asked: list[Record], *, has_tools: bool) -> AsyncGenerator[Record, None]:
+    """The whole answer, with its price; before it what is to be said where the request fails and is made again."""
     desk.bill.check()
-    async with aclosing(desk.provider.stream(request, of)) as answer:  # type: ignore[type-var]
-        async for record in answer:
-            if isinstance(record, Assistant):
-                return desk.bill.charge(record)
-    raise CassError("the model gave no answer; the history stays as it is")
+    request = _request(desk, asked, has_tools=has_tools)
+    retry = cuts = 0
+    shortened = False
+    while True:
+        begun = False
+        try:
+            async with aclosing(desk.provider.stream(request, jsonl.new_id())) as answer:  # type: ignore[type-var]
+                async for record in answer:
+                    begun = True
+                    if isinstance(record, Assistant):
+                        yield desk.bill.charge(record)
+                        return
+            raise CassError("the model gave no answer; the history stays as it is")
+        except ProviderError as e:
+            cuts += begun
+            if e.too_long:
+                said, before = tries.shorten(desk, e, request.weight), request.weight
+                request = _request(desk, asked, has_tools=has_tools)
+                if shortened or request.weight >= before:
+                    raise
+                shortened = True
+                yield said
+                continue
+            seconds, detail = tries.wait(e, retry, cuts)
+        retry += 1
+        yield desk.status("retrying", detail)
+        await asyncio.sleep(seconds)
+
+
+def _request(desk: Desk, asked: list[Record], *, has_tools: bool) -> Request:
+    request = desk.request(asked, desk.mode)
+    return request if has_tools else replace(request, tools=())
 
 
 def _before(records: list[Record], id: str | None) -> list[Record]:

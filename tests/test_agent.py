@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import scripted
 
-from cass import agent, context, jsonl, providers, records, summary
+from cass import agent, context, jsonl, providers, records, summary, tries
 from cass.access import Mode
 from cass.bill import Bill
 from cass.config import Connection
@@ -449,7 +449,7 @@ async def test_a_turn_without_a_whole_answer_has_failed_and_says_why(make, step,
 
 @asynchronous
 async def test_a_failure_in_passing_is_tried_again_and_the_text_is_shown_once(make, monkeypatch):
-    monkeypatch.setattr(agent, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(tries, "FIRST_WAIT_S", 0.001)
     answers = [scripted.fails(503), scripted.fails(429, Retry_After="0"), scripted.says("the answer")]
     with scripted.Server(answers) as server:
         desk = make(base_url=server.base_url)
@@ -465,7 +465,7 @@ async def test_a_failure_in_passing_is_tried_again_and_the_text_is_shown_once(ma
 
 @asynchronous
 async def test_what_a_failed_try_streamed_is_marked_and_never_sent(make, monkeypatch):
-    monkeypatch.setattr(agent, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(tries, "FIRST_WAIT_S", 0.001)
     desk = make({"text": "half an ans", "error": "cut", "transient": True, "times": 1}, {"text": "second"})
     found = await take(desk)
     shown = [(a.content, a.stop) for a in of(found, Assistant)]
@@ -479,7 +479,7 @@ async def test_what_a_failed_try_streamed_is_marked_and_never_sent(make, monkeyp
 @pytest.mark.parametrize("piece", [{"content": "half"}, {"tool_calls": [{"id": "a", "function": {"name": "ls"}}]}])
 @asynchronous
 async def test_h03_an_answer_that_breaks_off_in_its_middle_is_asked_for_once_more_and_no_more(make, monkeypatch, piece):
-    monkeypatch.setattr(agent, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(tries, "FIRST_WAIT_S", 0.001)
     cut = scripted.raw(*scripted.sse(scripted.chunk(piece)), scripted.RESET)
     with scripted.Server([scripted.fails(503), cut, scripted.fails(503), cut, scripted.says("late")]) as server:
         found = await take(make(base_url=server.base_url))
@@ -490,11 +490,11 @@ async def test_h03_an_answer_that_breaks_off_in_its_middle_is_asked_for_once_mor
 
 @asynchronous
 async def test_a_failure_that_does_not_pass_is_given_up(make, monkeypatch):
-    monkeypatch.setattr(agent, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(tries, "FIRST_WAIT_S", 0.001)
     with scripted.Server([scripted.fails(500)] * 10) as server:
         desk = make(base_url=server.base_url)
         found = await take(desk)
-    assert len(server.asked) == agent.RETRIES + 1
+    assert len(server.asked) == tries.RETRIES + 1
     assert found[-1].outcome == "failed"
     assert "given up after 5 tries" in found[-1].error
     assert server.base_url in found[-1].error
@@ -514,7 +514,7 @@ async def test_what_trying_again_cannot_mend_is_not_tried_again(make, answer):
 
 @asynchronous
 async def test_a_retry_never_runs_a_tool_again(make, workspace, monkeypatch):
-    monkeypatch.setattr(agent, "FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(tries, "FIRST_WAIT_S", 0.001)
     failing = {"text": "ok", "error": "hiccup", "transient": True, "times": 1}
     await take(make(calls(call("shell", command="echo x >> log")), failing, mode=Mode.FULL_ACCESS))
     assert (workspace / "log").read_text() == "x\n"
@@ -716,7 +716,7 @@ async def test_a_refusal_without_figures_makes_shorter_requests_too(make):
         desk = make(base_url=server.base_url)
         past(desk)
         found = await take(desk)
-    assert len(server.asked[1].raw) < agent.SHRINK * 1.1 * len(server.asked[0].raw)
+    assert len(server.asked[1].raw) < tries.SHRINK * 1.1 * len(server.asked[0].raw)
     assert found[-1].outcome == "done"
 
 
@@ -741,6 +741,7 @@ async def compacted(desk: Desk, focus: str | None = None) -> list[Record]:
         found.append(record)
         if not isinstance(record, LIVE):
             desk.records.append(record)
+    await desk.provider.aclose()
     return found
 
 
@@ -753,6 +754,20 @@ async def test_a_summary_takes_the_place_of_the_history(make):
     assert done.tokens_before > 0
     (message,) = context.kept([*desk.records, user("next", id="u2")])
     assert "We said hi." in message.note
+
+
+@asynchronous
+async def test_a_summary_is_asked_for_again_where_that_may_help(make, monkeypatch):
+    monkeypatch.setattr(tries, "FIRST_WAIT_S", 0.001)
+    answers = [scripted.fails(529), scripted.fails(400, {"error": OVERFLOWS["openai"]}), scripted.says("In short.")]
+    with scripted.Server(answers) as server:
+        desk = make(base_url=server.base_url)
+        past(desk)
+        found = await compacted(desk)
+    assert [status.state for status in of(found, Status)] == ["thinking", "retrying"]
+    assert "a context of 4,096" in of(found, Notice)[0].text
+    assert of(found, Compaction)[0].summary.startswith("In short.")
+    assert len(server.asked[2].raw) < len(server.asked[1].raw) == len(server.asked[0].raw)
 
 
 @pytest.mark.parametrize("step", [{"text": " "}, {"error": "no"}])

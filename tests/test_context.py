@@ -359,6 +359,15 @@ def test_used_is_an_estimate_where_nothing_was_reported_and_after_a_compaction()
     assert used(*HEAD, user("a"), reported, compaction("s"), user("c", "x" * 400)) in range(100, 140)
 
 
+def test_the_tools_that_the_next_request_holds_count_where_nothing_was_reported():
+    tools = [{"name": "ls", "description": "x" * 400, "parameters": {}}]
+    records: list[Record] = [*HEAD, user("a"), said("b", "x", usage=Usage(input=1_000, output=50))]
+    assert context.used(records, 100, tools) == 1_050
+    summarised = [*records, compaction("s")]
+    without, all_told = (context.used(summarised, 100, some) or 0 for some in ((), tools))
+    assert all_told - without in range(100, 130)
+
+
 def test_a_result_longer_than_is_sent_counts_as_what_is_sent():
     records: list[Record] = [user("a"), said("b", "", ["0"]), result("0", "r" * 4_000_000)]
     assert used(*records) in range(25_000, 26_000)

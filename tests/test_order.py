@@ -21,7 +21,7 @@ ORDER = """
     tools.paths tools.arguments tools.deadman tools.hidden tools.sandbox tools.cell tools.child
     tools.diff tools.strides tools.nearest tools.tool tools.host tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
-    toolbox brought desk summary agent opening heir branch restore turn session
+    toolbox brought desk tries summary agent opening heir branch restore turn session
     standing status intake door worker send exchange listing stats passages
     worktree tasks ledger
     export.redaction export.document export.plain export.html export

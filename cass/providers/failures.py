@@ -23,9 +23,10 @@ _LEVELS = 16
 
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|tokens_limit_reached|max_model_len|reduce the length"
-    r"|maximum (context|prompt) length|prompt is too long|input (is )?too long|too many (input )?tokens"
-    r"|(exceed\w{0,9}|larger than|too (long|large|big))\b.{0,80}\bcontext"
-    r"|context.{0,60}(exceed|overflow|too (long|small))|token count.{0,60}exceed|exceed\w{0,9}.{0,40}token limit",
+    r"|maximum (context|prompt) length|prompt (is too long|exceeds)|input (is )?too long|too many (input )?tokens"
+    r"|((exceed|great|long|larg)\w{0,9} than|exceed\w{0,9}|too (long|large|big))\b.{0,80}\bcontext"
+    r"|context.{0,60}(exceed|overflow|too (long|small))|token count.{0,60}(exceed|only supports)"
+    r"|exceed\w{0,9}.{0,40}token limit|range of input length|max_new_tokens\W{1,9}must be",
     re.IGNORECASE | re.DOTALL,
 )
 _PASSING = frozenset(
@@ -58,13 +59,23 @@ class Sizes(NamedTuple):
     limit: int
 
 
-_NUMBER = re.compile(r"(?<![\w.-])(\d{1,3}(?:,\d{3})+|\d{3,9})(?![\w.-]*\d)")
+_NUMBER = re.compile(r"(?<![\w.-])(\d{1,3}(?:,\d{3})+|\d{1,9})(?![\w.-]*\d)")
+_SUM = re.compile(r"(\d{1,9}) \+ \d{1,9} > (\d{1,9})")
+_LEAST = 100
+"""A smaller number is no size of a request or of a context."""
 
 
 def sizes(message: str) -> Sizes | None:
-    """What a refusal for length says about both, if it does: the largest number was asked for, the next may be."""
-    found = sorted({int(number.replace(",", "")) for number in _NUMBER.findall(message)})
-    return Sizes(found[-1], found[-2]) if len(found) >= 2 else None
+    """What a refusal for length says about both, if it does: the largest number was asked for, the next may be.
+
+    Some say what the question and the room for its answer come to, or are: the question alone was asked then.
+    """
+    if said := _SUM.search(message):
+        return Sizes(int(said[1]), int(said[2]))
+    found = sorted({int(number.replace(",", "")) for number in _NUMBER.findall(message)}, reverse=True)
+    parts = next(((a, found[0] - a) for a in found[1:] if found[0] - a in found[1:]), ())
+    whole = [number for number in found if number >= _LEAST and number not in parts]
+    return Sizes(max(parts, default=whole[0]), whole[1]) if len(whole) >= 2 else None
 
 
 def advice(status: int, key_env: str | None, provider: str) -> str:

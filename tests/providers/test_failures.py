@@ -51,12 +51,34 @@ def refused(status: int, body: Any, **headers: str) -> ProviderError:
         (400, {"error": {"message": "Invalid request: Your request exceeded model token limit: 131072"}}),
         (400, {"message": "Prompt contains 40000 tokens, too large for model with 32768 maximum context length"}),
         (400, {"error": "This model's maximum prompt length is 131072 but the request contains 200000 tokens."}),
+        (400, {"message": "`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 and 200"}),
+        (400, {"message": "The input (40000 tokens) is longer than the model's context length (32768 tokens)."}),
+        (400, {"error": "The number of tokens to keep from the initial prompt is greater than the context length."}),
+        (400, {"message": "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 30720]"}),
+        (400, {"error": {"message": "the input token count is 32769 but model only supports up to 32768."}}),
+        (400, {"error": {"code": "1261", "message": "Prompt exceeds max length"}}),
     ],
 )
 def test_h02_too_long_in_every_dialect(status, body):
     error = refused(status, body)
     assert error.too_long
     assert not error.transient
+
+
+@pytest.mark.parametrize(
+    ("words", "sizes"),
+    [
+        ("prompt is too long: 204857 tokens > 200000 maximum", (204_857, 200_000)),
+        ("The input token count (9000) exceeds the maximum number of tokens allowed (4096).", (9_000, 4_096)),
+        ("the context is 8192 tokens; you asked for 12,000 (11,000 in the messages, 1,000 to come)", (11_000, 8_192)),
+        ("the context is 8192 tokens; you asked for 8200 (8000 in the messages, 200 to come)", (8_000, 8_192)),
+        ("`max_tokens` exceed context limit: 188240 + 21333 > 200000", (188_240, 200_000)),
+        ("the context of gpt-4.1-2025-04-14 is too small", None),
+        ("exceeds the context by 904", None),
+    ],
+)
+def test_h02_what_was_asked_and_what_may_be_is_learnt_from_the_words(words, sizes):
+    assert failures.sizes(words) == sizes
 
 
 @pytest.mark.parametrize(
