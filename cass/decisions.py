@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cass import jsonl
+from cass import jsonl, presence
 from cass.errors import CassError, NoWorker
 from cass.home import Files
 from cass.records import ApprovalRequest
@@ -83,7 +83,7 @@ def ask(files: Files, request: dict[str, Any], timeout_s: float = 5.0) -> dict[s
         except TimeoutError:
             raise CassError(f"the worker of {files.chat_id} did not answer in {timeout_s:.0f} s") from None
         except (OSError, ValueError):
-            raise nobody from None
+            raise (presence.deaf(files) if presence.is_running(files) else nobody) from None
     return answer if isinstance(answer, dict) else {"ok": False, "error": "an answer that is none"}
 
 

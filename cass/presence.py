@@ -21,6 +21,8 @@ from cass.home import Files, create_private
 LOCK_PATIENCE_S = 2.0
 """A starter retries so long: someone who only asks "is it running?" holds the lock for a moment."""
 START_PATIENCE_S = 20.0
+HEARING_PATIENCE_S = 1.0
+"""A worker hears its bell so long after it took the lock, at the latest."""
 
 
 def is_running(files: Files) -> bool:
@@ -81,6 +83,24 @@ def lock(files: Files, fd: int, patience_s: float = LOCK_PATIENCE_S) -> None:
                 said = holder(files)
                 who = f"pid {said.get('pid', '?')} on {said.get('host', '?')}, since {said.get('since', '?')}"
                 raise Held(f"chat {files.chat_id} is held by another process ({who})") from None
+        time.sleep(0.01)
+
+
+def deaf(files: Files) -> Held:
+    """The error of a chat that a program holds which is no worker: it hears nothing from outside."""
+    said = holder(files)
+    who = f"pid {said.get('pid', '?')} on {said.get('host', '?')}"
+    return Held(f"chat {files.chat_id} is held by a program that takes nothing from outside ({who})")
+
+
+def hear(files: Files, patience_s: float = HEARING_PATIENCE_S) -> None:
+    """Return when a worker of the chat hears its bell. Raises NoWorker, and Held where whoever holds it never does."""
+    deadline = time.monotonic() + patience_s
+    while not inbox.ring(files):
+        if not is_running(files):
+            raise NoWorker(f"no worker is running for {files.chat_id}")
+        if time.monotonic() > deadline:
+            raise deaf(files)
         time.sleep(0.01)
 
 

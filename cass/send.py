@@ -105,9 +105,8 @@ def _decode(data: bytes) -> str:
 
 
 def command(files: Files, item: dict[str, object]) -> str:
-    """Put a command in for a worker that is there. Raises NoWorker."""
-    if not presence.is_running(files):
-        raise NoWorker(f"no worker is running for {files.chat_id}")
+    """Put a command in for a worker that is there. Raises NoWorker, and Held where the chat is held by none."""
+    presence.hear(files)
     return inbox.put(files, item)
 
 
