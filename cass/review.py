@@ -15,6 +15,8 @@ from cass.visible import safe_line
 
 SHOWN = (project.CONFIG, ".mcp.json")
 """Files that are shown whole: what they say may act."""
+TEXTS = ".md"
+"""What a model is told by them is shown too."""
 LINES = 200
 """Of each that is shown; a longer one is to be read elsewhere first."""
 
@@ -72,7 +74,7 @@ def shown(standing: Standing) -> list[str]:
         known = standing.trusted.get(name)
         what = "new" if known is None else "as trusted" if known == digest else "changed"
         lines.append(f"{safe_line(name)} ({what})")
-        if name in SHOWN and what != "as trusted":
+        if (name in SHOWN or name.endswith(TEXTS)) and what != "as trusted":
             lines += _content(standing.root / name, digest)
         if name == project.CONFIG:
             lines += _effect(standing.root / name)
@@ -84,7 +86,9 @@ def _content(path: Path, digest: str) -> list[str]:
     if sha256(content).hexdigest() != digest:
         raise CassError(f"{path} changed just now; look again")
     lines = content.decode("utf-8", "replace").splitlines()
-    if len(lines) > LINES:
+    if len(lines) > LINES and path.suffix == TEXTS:
+        lines = [*lines[:LINES], f"… {len(lines) - LINES} more lines: read them with your editor"]
+    elif len(lines) > LINES:
         raise CassError(f"{path} has {len(lines)} lines; read it with your editor, and shorten it to {LINES}")
     return [f"│ {safe_line(line)}" for line in lines]
 

@@ -76,8 +76,25 @@ def read(root: Path, name: str, home: Home) -> bytes | None:
     trusted = _load(home).get(str(root), {}).get(name)
     if trusted is None:
         return None
-    found = _content(root / name)
+    found = content(root / name)
     return found if found is not None and sha256(found).hexdigest() == trusted else None
+
+
+def every(root: Path, home: Home) -> list[Path]:
+    """All directories that configure cass for the workspace `root`, outermost first: it, and those above it in its
+    git repository."""
+    found: list[Path] = []
+    directory = find(root, home)
+    while directory is not None:
+        found.insert(0, directory)
+        is_top = (directory / ".git").exists() or directory == directory.parent or not _is_in_repository(directory)
+        directory = None if is_top else find(directory.parent, home)
+    return found
+
+
+def names(root: Path, home: Home) -> list[str]:
+    """The files below `root` that the person trusted, there or not. Raises ConfigError."""
+    return sorted(_load(home).get(str(root), {}))
 
 
 def give(seen: Standing, home: Home) -> None:
@@ -107,13 +124,13 @@ def _hashes(root: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     size = 0
     for path in _files(root):
-        content = _content(path)
-        if content is None:
+        held = content(path)
+        if held is None:
             continue
-        size += len(content)
+        size += len(held)
         if len(found) >= FILES or size > BYTES:
             raise CassError(f"{root}: more than {FILES} files or {BYTES >> 20} MiB of configuration; it is not used")
-        found[str(path.relative_to(root))] = sha256(content).hexdigest()
+        found[str(path.relative_to(root))] = sha256(held).hexdigest()
     return found
 
 
@@ -137,8 +154,8 @@ def _below(directory: Path, depth: int) -> Iterator[Path]:
                 yield Path(entry.path)
 
 
-def _content(path: Path) -> bytes | None:
-    """What a regular file holds; None for anything else, and for what is too large."""
+def content(path: Path) -> bytes | None:
+    """What a regular file holds, of a long one the beginning; None for anything else."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

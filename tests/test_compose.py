@@ -597,6 +597,23 @@ def test_text_that_begins_with_a_path_is_a_message(files, worker):
     compose(files, play)
 
 
+def test_a_template_is_offered_and_sent_filled_and_what_has_no_value_is_said(files, worker, home):
+    (home.root / "prompts").mkdir()
+    (home.root / "prompts" / "fix-it.md").write_text("---\ndescription: Fix a thing\n---\nFix $1 in $2.\n")
+
+    async def play(desk):
+        await desk.press("/fix-")
+        await desk.press("\t")
+        assert await desk.until(lambda: desk.draft == "/fix-it")
+        await desk.press(" one\r")
+        await desk.until(lambda: "no value for $2; usage: /fix-it ARG1 ARG2" in desk.hint)
+        await desk.press(" 'a b'\r")
+        await desk.until(lambda: inbox.waiting(files))
+        assert [item["content"] for item in worker.takes()] == ["Fix one in a b."]
+
+    assert compose(files, play) == 0
+
+
 def test_tab_completes_commands_and_paths(files, worker, workspace):
     (workspace / "app").mkdir()
 

@@ -11,9 +11,9 @@ ROOT = Path(__file__).parent.parent
 ORDER = """
     errors home jsonl elder preferences visible announce color amounts records compound rules access
     ignore walk names snapshots query search inbox presence catalogue tail chat decisions known instructions
-    trust project environment written connection gguf models bill config
+    frontmatter trust project environment written connection gguf models bill config
     welcome
-    prompt budget context blocks markdown commands
+    prompt budget context blocks markdown commands templates
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort
     providers.plain providers.answer providers.openai_compatible providers.openai_responses providers.anthropic
     providers.gemini providers.demo providers.http
@@ -30,7 +30,7 @@ ORDER = """
     composer.history composer.draft composer.pastes composer.proposal composer.question
     composer.frames composer.foreground composer.attention composer.git composer.panes composer.transcript
     composer.helper composer.seat composer.subcommand composer.branching composer.words composer.employer
-    composer.footer composer.slash composer.tree composer.paths composer.completion composer.models
+    composer.expansion composer.footer composer.slash composer.tree composer.paths composer.completion composer.models
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
     composer.errands composer.asking composer.keyboard composer.compose composer
     setup launch program schema report branching prune dialogue verdict review

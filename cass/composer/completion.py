@@ -2,11 +2,11 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from cass.access import Mode
-from cass.commands import SLASH, find
+from cass.commands import SLASH, Command, find
 from cass.composer.paths import MOST
 from cass.visible import safe_line
 
@@ -30,11 +30,14 @@ class Candidate(NamedTuple):
     """In the menu, in the place of `text`."""
 
 
-def candidates(before: str, cwd: str, matching: Matching) -> list[Candidate]:
-    """What fits `before`, the text left of the cursor; paths are relative to `cwd`."""
+def candidates(
+    before: str, cwd: str, matching: Matching, own: Callable[[], Iterable[Command]] = lambda: ()
+) -> list[Candidate]:
+    """What fits `before`, the text left of the cursor; paths are relative to `cwd`. `own`: commands of the person's."""
     word, space, argument = before.partition(" ")
     if before.startswith("/") and not space:
-        return [Candidate(c.name, len(word), c.help, c.usage) for c in SLASH if c.name.startswith(word)]
+        offered = [*SLASH, *own()]
+        return [Candidate(c.name, len(word), c.help, c.usage) for c in offered if c.name.startswith(word)]
     if space and (command := find(word)) and " " not in argument:
         return [Candidate(value, len(argument)) for value in _ARGUMENTS.get(command.name, ()) if argument in value]
     if found := _PATH.search(before):

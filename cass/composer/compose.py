@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from prompt_toolkit.input import Input
@@ -19,7 +20,7 @@ from prompt_toolkit.output import Output
 
 from cass import commands, jsonl, preferences
 from cass.access import Mode
-from cass.composer import footer, helper, keys, models, pager, picker
+from cass.composer import expansion, footer, helper, keys, models, pager, picker
 from cass.composer.asking import Asking
 from cass.composer.attention import Attention
 from cass.composer.branching import Branching
@@ -276,6 +277,9 @@ class Composer:
     def cwd(self) -> str:
         return self.seat.standing.cwd or os.getcwd()
 
+    def own_commands(self) -> list[commands.Command]:
+        return expansion.found(self.seat.files.home, Path(self.cwd()))
+
     def is_hinted(self, text: str) -> bool:
         """Whether this hint stands on the screen."""
         return self._hinted() == text
@@ -425,7 +429,9 @@ class Composer:
             self._save_draft()
 
     def _obey(self, text: str, steer: bool) -> None:
-        if commands.is_command(text):
+        if message := expansion.message(text, self.seat.files.home, Path(self.cwd())):
+            self._send(message, steer=steer)
+        elif commands.is_command(text):
             self._slash.run(text)
         elif text.startswith("!"):
             self.do(self._shell(text))

@@ -37,6 +37,7 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
+from cass.commands import Command
 from cass.composer import completion, terminal
 from cass.composer.folded import Folded
 from cass.composer.keys import ASK, ASK_NO_MORE, ESC_S, SECOND_KEY_S, learn_sequences
@@ -91,6 +92,8 @@ class Shown(Protocol):
     def help(self, width: int, room: bool) -> Fragments: ...
     def mode(self) -> str: ...
     def cwd(self) -> str: ...
+    def own_commands(self) -> list[Command]:
+        """Those that the person wrote."""
 
 
 class Console:
@@ -282,7 +285,9 @@ class _Completer(Completer):
         self._paths = Paths()
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        for found in completion.candidates(document.text_before_cursor, self._shown.cwd(), self._paths.matching):
+        for found in completion.candidates(
+            document.text_before_cursor, self._shown.cwd(), self._paths.matching, self._shown.own_commands
+        ):
             yield Completion(found.text, -found.typed, display=found.shown or None, display_meta=found.help)
 
 

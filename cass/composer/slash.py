@@ -28,6 +28,7 @@ class Desk(Protocol):
     def state(self) -> str:
         """What the worker does, or that it is starting, or stopped."""
 
+    def own_commands(self) -> list[commands.Command]: ...
     def say(self, command: str, text: str) -> None:
         """Print lines of text above the input, the answer to `command`."""
 
@@ -78,7 +79,8 @@ class Slash:
         self._desk.say(self._line, text)
 
     def help(self, _: str) -> None:
-        self._say(columns(list(commands.help_rows())))
+        own = [(command.usage, safe_line(command.help)) for command in self._desk.own_commands()]
+        self._say(columns([*commands.help_rows(), *([("", ""), *own] if own else [])]))
 
     def new(self, _: str) -> None:
         self._desk.leave("--cwd", self._desk.seat.standing.cwd or os.getcwd())
