@@ -239,7 +239,7 @@ def _left_out(request: context.Request, state: _State) -> str | None:
 
 async def _summarised(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
     """Replace the older turns by a summary. Where that fails it is said once, and the turn goes on without one."""
-    if state.unsummarised:
+    if state.unsummarised or not summary.can_help(desk):
         return
     try:
         async with aclosing(summary.older(desk)) as found:

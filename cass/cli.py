@@ -227,8 +227,7 @@ def _exchange(files: "Files", text: str, given: dict[str, Any], **how: Any) -> "
     from cass import exchange
 
     _settle()
-    report = _report(given)
-    return exchange.say(files, text, tell=report.record if report.form == "stream-json" else None, **how)
+    return exchange.say(files, text, tell=_report(given).record, **how)
 
 
 def _report(given: dict[str, Any]) -> "Report":

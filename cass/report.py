@@ -13,8 +13,8 @@ from cass import jsonl, records
 from cass.errors import CassError
 from cass.exchange import Answer
 from cass.home import Files
-from cass.program import out
-from cass.records import Record
+from cass.program import err, out
+from cass.records import Compaction, Notice, Record, Status
 from cass.status import EXITS
 
 FORMATS = ("text", "json", "stream-json")
@@ -29,10 +29,12 @@ class Report:
     """Gets the answer alone, in every form; with ``text`` standard output then stays empty."""
 
     def record(self, record: Record) -> None:
-        """A record as it comes."""
+        """A record as it comes; in other forms than ``stream-json`` what matters of it, on standard error."""
         if self.form == "stream-json":
             out(records.encode(record).decode("utf-8", "surrogateescape").rstrip("\n"))
             sys.stdout.flush()
+        elif said := _aside(record):
+            err(said)
 
     def finish(self, files: Files, answer: Answer, value: Any = None) -> int:
         """The whole; `value` is what the answer is as JSON, where that was asked for. Returns the exit status."""
@@ -66,3 +68,15 @@ class Report:
                 file.write(f"{text}\n".encode("utf-8", "surrogateescape"))
         except OSError as e:
             raise CassError(f"{path}: {e.strerror or os.strerror(e.errno or 0)}; the answer is in the chat") from e
+
+
+def _aside(record: Record) -> str | None:
+    """What whoever waits for an answer should hear meanwhile; most records are the answer itself."""
+    match record:
+        case Notice(level="warning" | "error", text=text):
+            return text
+        case Status(state="retrying", detail=str(detail)):
+            return f"retrying: {detail}"
+        case Compaction(tokens_before=tokens):
+            return f"compacted: {tokens:,} tokens became a summary"
+    return None

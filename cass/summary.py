@@ -38,7 +38,12 @@ def share(desk: Desk) -> float:
 
 def is_due(desk: Desk) -> bool:
     """Whether the older part should give way, and doing so would help."""
-    return share(desk) >= DUE and _is_worth(desk)
+    return share(desk) >= DUE and _is_worth(desk) and can_help(desk)
+
+
+def can_help(desk: Desk) -> bool:
+    """Whether there is anything that a summary may replace: what the user has just said it repeats word for word."""
+    return any(not isinstance(message, User) for message in context.kept(desk.records))
 
 
 def _is_worth(desk: Desk) -> bool:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 import scripted
+import spoken
 from stage import argv, facts, run, wait_for
 
-from cass import catalogue, chat, exchange, inbox, presence, send
+from cass import catalogue, chat, exchange, inbox, jsonl, presence, send
 from cass.home import Files, Home
 from cass.records import TurnEnd, User
 
@@ -54,6 +55,38 @@ def test_what_the_server_refuses_is_said_with_its_words_and_the_address(
     assert len([line for line in done.stderr.splitlines() if "failed" in line]) == 1
     assert KEY not in done.stderr
     assert not any(KEY in path.read_text() for path in home.root.rglob("*") if path.is_file())
+
+
+OVERFLOWS = {
+    "openai-compatible": "This model's maximum context length is 4096 tokens. However, you requested 9000 tokens.",
+    "openai-responses": "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "anthropic": "prompt is too long: 9000 tokens > 4096 maximum",
+    "gemini": "The input token count (9000) exceeds the maximum number of tokens allowed (4096).",
+}
+
+
+@pytest.mark.parametrize("kind", spoken.PATHS)
+def test_what_is_too_long_is_summarised_and_asked_again_once_and_all_of_it_is_said(
+    kind: str, home: Home, workspace: Path
+) -> None:
+    step = {"id": "call_1", "name": "ls", "arguments": {"path": "."}}
+    texts = ["We looked.", "the answer"]
+    answers = [spoken.answer(kind, "I look.", step), scripted.fails(429, Retry_After="0")]
+    answers += [scripted.fails(400, {"error": {"message": OVERFLOWS[kind]}})]
+    with scripted.Server([*answers, *(spoken.answer(kind, text) for text in texts)], path=spoken.PATHS[kind]) as server:
+        home.make()
+        entry = {"id": "asked", "kind": kind, "base_url": server.url, "default_model": "m"}
+        home.providers.write_bytes(jsonl.dump({"providers": [entry]}))
+        done = run("cass", "-P", "asked", "-p", "look around " * 20)
+    assert (done.returncode, done.stdout) == (0, "the answer\n"), done.stderr
+    retried, refused, compacted = done.stderr.splitlines()
+    assert retried.startswith("retrying: status 429; trying again in 0.")
+    assert OVERFLOWS[kind] in refused
+    assert "from now on m is taken to have a context of" in refused
+    assert compacted.endswith("tokens became a summary")
+    asked = server.asked[-1].raw.decode()
+    assert "We looked." in asked
+    assert "I look." not in asked
 
 
 def test_a_refused_connection_says_the_address_and_the_chat_stays_usable(home: Home, workspace: Path) -> None:
