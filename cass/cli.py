@@ -111,6 +111,7 @@ def _optional(name: str, bare: str, metavar: str, help: str, *more: str) -> Call
 @click.pass_context
 def cass(ctx: click.Context, /, **given: Any) -> None:
     """Chat with a coding agent in this directory."""
+    ctx.obj = PROGRAMS
     if ctx.invoked_subcommand not in (None, PROMPT):
         return
     if given["worktree"] is not None:

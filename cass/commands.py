@@ -76,6 +76,7 @@ SUBCOMMANDS = (
     Command("login", "keep the key of a provider, once it works", Runs.NO_WORKER, "PROVIDER"),
     Command("logout", "forget the key of a provider", Runs.NO_WORKER, "PROVIDER"),
     Command("export", "write a chat as Markdown, HTML or JSON", Runs.NO_WORKER, "CHAT"),
+    Command("completion", "print the completion script of a shell", Runs.NO_WORKER, "SHELL"),
     Command("paths", "print where the files of a chat are", Runs.NO_WORKER, "[CHAT]"),
 )
 

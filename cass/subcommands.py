@@ -323,6 +323,15 @@ def _export(chat: str, form: str | None, output: Path | None, redact: bool) -> N
     out(text) if output is None else export.save(text, output)
 
 
+@_subcommand("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def _completion(ctx: click.Context, shell: str) -> None:
+    from cass import completions, synopsis
+
+    out(completions.SHELLS[shell](synopsis.programs(ctx.find_root().obj)).removesuffix("\n"))
+
+
 @_subcommand("paths")
 @click.argument("chat", metavar="[CHAT]", required=False)
 def _paths(chat: str | None) -> None:

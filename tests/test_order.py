@@ -34,7 +34,7 @@ ORDER = """
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
     composer.errands composer.asking composer.keyboard composer.compose composer
     setup launch program schema report branching prune dialogue verdict review
-    batch gauge fleet
+    batch gauge fleet synopsis completions.chats completions.bash completions.zsh completions.fish completions manual
     check.finding check.disk check.machine check.provider check.verdicts check subcommands cli
 """.split()
 
@@ -42,7 +42,7 @@ LATE = {"cli", "program", "subcommands", "providers", "tools"}
 """They hold the tables that name what is loaded only when it is used; nobody else imports inside a function."""
 
 OUTSIDERS = {
-    "click": {"cli", "dialogue", "program", "subcommands"},
+    "click": {"cli", "dialogue", "program", "subcommands", "synopsis"},
     "httpx": {"providers.http"},
     "jsonschema": {"schema"},
     "keyring": {"providers.ring"},
