@@ -7,6 +7,7 @@ asked once per call about all of it. A tool never judges itself.
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from cass import rules as given
 from cass.compound import Uncertain
@@ -40,8 +41,7 @@ class Effect(StrEnum):
     """Anything else: it sends, deploys, runs a program."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(NamedTuple):
     """One path that a call touches."""
 
     path: str
@@ -55,8 +55,7 @@ class Reach:
     """Below the home of cass."""
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """All that one call would do."""
 
     tool: str

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from cass import config
 from cass.config import Connection, Options, Settings
@@ -13,9 +13,8 @@ from cass.toolbox import Toolbox
 from cass.tools.host import HostTool
 
 
-@dataclass(frozen=True, slots=True)
-class Brought:
-    toolbox: Toolbox = field(default_factory=Toolbox)
+class Brought(NamedTuple):
+    toolbox: Toolbox = Toolbox()
     provider: Provider | None = None
     """In place of one that the configuration describes; the session closes it."""
 
@@ -33,6 +32,6 @@ class Brought:
         name = str(getattr(self.provider, "name", type(self.provider).__name__))
         model = options.model or name
         # The demo needs no key and asks no server; all but its connection holds for whoever answers in its place.
-        found = config.load(home, replace(options, provider="demo", model=model), os.environ)
+        found = config.load(home, options._replace(provider="demo", model=model), os.environ)
         notices = tuple(notice for notice in found.notices if not notice.startswith("demo:"))
-        return config.with_model(replace(found, connection=Connection(name, "host"), notices=notices), home, model)
+        return config.with_model(found._replace(connection=Connection(name, "host"), notices=notices), home, model)

@@ -8,7 +8,7 @@ many. Source: https://www.gnu.org/software/bash/manual/html_node/Shell-Operation
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 LONGEST = 1 << 16
 """Characters of a command that is taken apart; more is no command that a person had in mind when they wrote a rule."""
@@ -22,8 +22,7 @@ class Uncertain(Exception):
     """What a command would run cannot be told for certain; the text says what stands in the way."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     text: str
     """As it is written."""
     value: str
@@ -38,8 +37,7 @@ class Word:
         return "'" + self.value.replace("'", "'\"'\"'") + "'"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One simple command."""
 
     text: str

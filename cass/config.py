@@ -6,8 +6,7 @@ What the files say is checked in `written`; provider, key and model are chosen i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from cass import models, written
 from cass.access import Mode
@@ -33,14 +32,13 @@ DEMO_NOTICE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """Everything a run goes by."""
 
     connection: Connection
     model: str
     mode: Mode = Mode.READ_ONLY
-    rules: Rules = field(default_factory=Rules)
+    rules: Rules = Rules()
     max_tokens: int = MAX_TOKENS
     """Output tokens of one answer, reasoning included."""
     max_tokens_said: bool = False
@@ -56,7 +54,7 @@ class Settings:
     context_assumed: bool = True
     """Whether `context_limit` is a guess, because nothing is known about the model."""
     supports_tools: bool = True
-    facts: Facts = field(default_factory=Facts)
+    facts: Facts = Facts()
     """What is known about the model."""
     effort: str | None = None
     show_reasoning: bool = False
@@ -103,7 +101,7 @@ def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: boo
 def with_model(settings: Settings, home: Home, model: str, effort: str | None = None) -> Settings:
     """The same connection with another model, or another effort. Raises ConfigError."""
     mine = written.models(home, [])
-    return _for_model(replace(settings, model=model), mine, None, effort or settings.effort)
+    return _for_model(settings._replace(model=model), mine, None, effort or settings.effort)
 
 
 def _for_model(settings: Settings, mine: list[dict[str, Any]], length: int | None, effort: str | None) -> Settings:
@@ -114,8 +112,7 @@ def _for_model(settings: Settings, mine: list[dict[str, Any]], length: int | Non
     # Unless it is said otherwise an answer may take a quarter of a small context, and what the model can put out.
     longest = min(MAX_TOKENS, limit // 4, facts.output or MAX_TOKENS)
     effort = effort or facts.effort
-    return replace(
-        settings,
+    return settings._replace(
         max_tokens=settings.max_tokens if settings.max_tokens_said else longest,
         context_limit=limit,
         context_assumed=facts.is_elsewhere or not (facts.context or length),

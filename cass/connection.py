@@ -6,9 +6,9 @@ Nothing chosen: the first provider whose key variable is set, else a local serve
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from cass.errors import ConfigError
@@ -24,8 +24,7 @@ LOCAL_READ_TIMEOUT_S = 600.0
 """A machine without a GPU may read a long prompt for minutes before its first byte."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """What the command line says, for this run only; None: nothing."""
 
     provider: str | None = None
@@ -104,7 +103,7 @@ def connect(files: Written, options: Options, environ: Mapping[str, str], probe:
         keyring=own and key is None and options.api_key_env is None and entry.get("keyring", False),
         read_timeout_s=timeout_s or patience,
         read_timeout_said=timeout_s is not None,
-        quirks=known.quirks if url == known.base_url else replace(known.quirks, max_tokens_field="max_tokens"),
+        quirks=known.quirks if url == known.base_url else known.quirks._replace(max_tokens_field="max_tokens"),
         script=(environ.get("CASS_DEMO_SCRIPT") or entry.get("script")) if kind == "demo" else None,
         delay_ms=whole_number(environ, "CASS_DEMO_DELAY_MS") or DEMO_DELAY_MS,
     )

@@ -5,8 +5,8 @@ prefixes then holds. What gives way otherwise is for `cass.budget` to say.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from cass import budget, prompt
 from cass.budget import Message, tokens, weight
@@ -16,8 +16,7 @@ from cass.records import Assistant, Compaction, Meta, Record, System, ToolCall, 
 _AGAIN = "ask for less at a time: a range of lines with read, a narrower grep, a command that prints less"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What a provider is asked, in no provider's words."""
 
     system: str

@@ -16,9 +16,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cass import jsonl, presence
 from cass.errors import CassError, NoWorker
@@ -32,8 +31,7 @@ TOOL_MARK = "CASS_TOOL"
 _LIMIT = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """Who asks, as the kernel says it."""
 
     pid: int
@@ -182,8 +180,7 @@ def _peer(connection: socket.socket) -> Caller:
     return Caller(pid, uid)
 
 
-@dataclass(frozen=True, slots=True)
-class _Process:
+class _Process(NamedTuple):
     pid: int
     parent: int
     started: str

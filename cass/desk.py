@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cass import context, jsonl
 from cass.access import Mode
@@ -15,8 +16,7 @@ from cass.toolbox import Toolbox
 from cass.tools.paths import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What the person decided about one request."""
 
     approved: bool

@@ -4,12 +4,11 @@ Only names are made here. Directories are made by `Home.make` and `Files.make`, 
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(NamedTuple):
     """The root, ``~/.cass`` or what ``CASS_HOME`` names."""
 
     root: Path
@@ -70,8 +69,7 @@ class Home:
         make_private(self.conversations)
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
+class Files(NamedTuple):
     """The places of one chat."""
 
     home: Home

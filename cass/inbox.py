@@ -16,9 +16,8 @@ import re
 import select
 import stat
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cass import jsonl
 from cass.errors import CassError, UsageError
@@ -41,8 +40,7 @@ UNFINISHED_LINE_S = 2.0
 """Text on the bell without its line end becomes a line after so long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """An item in the queue; `name` sorts by the time it was put."""
 
     name: str

@@ -1,8 +1,8 @@
 """Instructions: what the person and the project tell the model, in files."""
 
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from cass.home import Home
 
@@ -10,8 +10,7 @@ LIMIT = 32 * 1024
 """Bytes of all files together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instructions:
+class Instructions(NamedTuple):
     """What the person and the project tell the model."""
 
     global_text: str

@@ -4,15 +4,13 @@ import re
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import orjson
 
 
-@dataclass(frozen=True, slots=True)
-class Quirks:
+class Quirks(NamedTuple):
     """Where a server departs from the API that it is said to be compatible with."""
 
     max_tokens_field: str = "max_tokens"
@@ -26,8 +24,7 @@ class Quirks:
     """A pattern of the ids of tool calls that it takes, where another model made them. OpenAI: 40 characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """A provider that needs no configuration but its key."""
 
     id: str
@@ -36,7 +33,7 @@ class Known:
     """Name of the environment variable; None for a server on this machine."""
     model: str = ""
     """Default model; empty: the first one that the server lists."""
-    quirks: Quirks = field(default_factory=Quirks)
+    quirks: Quirks = Quirks()
     kind: str = "openai-compatible"
     compatible_url: str = ""
     """Where its OpenAI form is, if that has an address of its own."""

@@ -7,7 +7,7 @@ Source of the rules: https://spec.commonmark.org/0.31.2/#phase-1-block-structure
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
@@ -57,8 +57,7 @@ class Code:
 Piece = Prose | Fence | Code
 
 
-@dataclass(frozen=True, slots=True)
-class _Marker:
+class _Marker(NamedTuple):
     """How an open fence began, which tells how it ends."""
 
     mark: str

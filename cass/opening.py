@@ -47,8 +47,7 @@ def settings_of(found: list[Record], home: Home, options: Options, environ: Mapp
     if provider == "demo" and meta.base_url is None:
         # The demo stands in where nothing is configured: a chat goes on with a real model as soon as there is one.
         return config.load(home, options, environ)
-    own = dataclasses.replace(
-        options,
+    own = options._replace(
         provider=None if meta.base_url else provider,
         model=options.model or (last or meta).model,
         base_url=meta.base_url,  # without a key: what a file says must not send one anywhere
@@ -63,7 +62,7 @@ def of_project(settings: Settings, home: Home, root: Path) -> Settings:
     """`settings`, narrowed by the project of the workspace `root` as far as the person trusts it."""
     found = project.load(root, home)
     said = (*settings.notices, *(notice for notice in found.notices if notice not in settings.notices))
-    return dataclasses.replace(settings, rules=found.narrowed(settings.rules), notices=said)
+    return settings._replace(rules=found.narrowed(settings.rules), notices=said)
 
 
 def workspace(cwd: str) -> Path:

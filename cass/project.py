@@ -4,9 +4,8 @@
 permission comes from a project. ``AGENTS.md`` is text for the model (`cass.instructions`), nothing more.
 """
 
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -19,8 +18,7 @@ CONFIG = ".cass/config.json"
 KEYS = ("ask", "deny", "confirm_destructive_operations")
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+class Project(NamedTuple):
     """What a project adds."""
 
     ask: tuple[str, ...] = ()
@@ -30,8 +28,7 @@ class Project:
 
     def narrowed(self, rules: Rules) -> Rules:
         """The person's rules, and those of the project besides."""
-        return replace(
-            rules,
+        return rules._replace(
             ask=(*rules.ask, *self.ask),
             deny=(*rules.deny, *self.deny),
             confirm_destructive=rules.confirm_destructive or self.confirm_destructive,

@@ -5,9 +5,9 @@
 
 import os
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cass import jsonl, records
 from cass.errors import CassError
@@ -20,8 +20,7 @@ from cass.status import EXITS
 FORMATS = ("text", "json", "stream-json")
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """Where an answer goes, and in which form."""
 
     form: str = "text"

@@ -8,8 +8,8 @@ import fnmatch
 import glob
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from cass import compound
 from cass.compound import Part, Uncertain
@@ -22,8 +22,7 @@ _RULE = re.compile(r"(\w+)(?:\((.*)\))?", re.DOTALL)
 _WILDCARD = re.compile(r"[*?\[]")
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(NamedTuple):
     """The person's rules, ``tool(pattern)`` each; they relax or narrow what is asked and never widen a mode."""
 
     allow: tuple[str, ...] = ()

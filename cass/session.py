@@ -116,7 +116,7 @@ class Session:
         self._options, self._provider = options, self.settings.connection.provider
         self._widest = widest
         if self.settings.mode.width > widest.width:
-            self.settings = replace(self.settings, mode=widest)
+            self.settings = self.settings._replace(mode=widest)
         meta = chat.meta(found)
         if meta is None:
             raise CassError(f"{files.chat} holds no meta record: it is no chat")
@@ -279,7 +279,7 @@ class Session:
         if wanted == self.desk.provider_name and not self._is_changed():
             settings = config.with_model(self.settings, self.files.home, model or self.desk.model, effort)
         else:
-            given = replace(self._flags(wanted), provider=wanted, model=model, effort=effort)
+            given = self._flags(wanted)._replace(provider=wanted, model=model, effort=effort)
             settings = config.load(self.files.home, given, os.environ)
             config.require_key(settings)
             left, self.desk.provider = self.desk.provider, providers.connect(settings.connection)
@@ -297,7 +297,7 @@ class Session:
     def _is_changed(self) -> bool:
         """Whether the files say something else about the provider in use than they did, such as another key."""
         provider = self.desk.provider_name
-        given = replace(self._flags(provider), provider=provider)
+        given = self._flags(provider)._replace(provider=provider)
         with contextlib.suppress(ConfigError):
             found = config.load(self.files.home, given, os.environ).connection
             return found.base_url == self.settings.connection.base_url and found != self.settings.connection
@@ -305,7 +305,7 @@ class Session:
 
     def _flags(self, provider: str) -> Options:
         """What the command line said; an address and a key were said of the provider that this session began with."""
-        return self._options if provider == self._provider else replace(self._options, base_url=None, api_key_env=None)
+        return self._options if provider == self._provider else self._options._replace(base_url=None, api_key_env=None)
 
     def answer(self, request_id: str, answer: Answer) -> str | None:
         """Hand a decision to the turn that waits for it; the first wins. Return why it came to nothing, else None."""

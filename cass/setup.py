@@ -209,7 +209,7 @@ def _connection(
 ) -> Connection:
     """The connection as it would be. A name that nobody knows is that of a new server, unless it must be known."""
     if not is_known and wanted.base_url:
-        files = replace(files, providers={id: {"id": id}} | files.providers)
+        files = files._replace(providers={id: {"id": id}} | files.providers)
     options = Options(provider=id, base_url=wanted.base_url, api_key_env=wanted.api_key_env)
     unmoved = {name: value for name, value in environ.items() if name not in ("CASS_PROVIDER", "CASS_MODEL")}
     return connect(files, options, unmoved, probe=False)

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cass import jsonl
 from cass.home import Files, Home, create_private, make_private
@@ -61,8 +61,7 @@ class Edit:
     """UTC with nanoseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """What a file held at some moment."""
 
     path: str

@@ -7,7 +7,6 @@ of prefixes serves it; the chat file keeps everything.
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import replace
 
 from cass import budget, context, jsonl, tries
 from cass.context import Request
@@ -132,7 +131,7 @@ async def _answer(desk: Desk, asked: list[Record], *, has_tools: bool) -> AsyncG
 
 def _request(desk: Desk, asked: list[Record], *, has_tools: bool) -> Request:
     request = desk.request(asked, desk.mode)
-    return request if has_tools else replace(request, tools=())
+    return request if has_tools else request._replace(tools=())
 
 
 def _before(records: list[Record], id: str | None) -> list[Record]:

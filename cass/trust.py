@@ -8,10 +8,9 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cass import jsonl
 from cass.errors import CassError, ConfigError
@@ -25,8 +24,7 @@ BYTES = 4 << 20
 _DEPTH = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """A directory with configuration in it, and what the person has said about that."""
 
     root: Path

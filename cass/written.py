@@ -6,9 +6,8 @@ A wrong value is an error that names file, key and what was expected; an unknown
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -128,8 +127,7 @@ _REASONING: dict[str, Check] = {
 # ---- reading --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(NamedTuple):
     """The three files, checked."""
 
     config: dict[str, Any]

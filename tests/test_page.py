@@ -195,7 +195,7 @@ INTERRUPTED = replace(CUT_SHORT, content="Error: interrupted: the worker ended; 
 )
 @pytest.mark.parametrize("cut", range(4))
 def test_how_something_ended_is_said_once(records: list[Record], says: list[str], cut: int) -> None:
-    look = replace(BARE, width=90)
+    look = BARE._replace(width=90)
     page, next_page = Page(look), Page(look)
     lines = page.take([user(), *records[:cut]], True)
     next_page.resume([user(), *records[:cut]], page.growing)
@@ -266,7 +266,7 @@ def test_what_runs_shows_its_state_and_seconds() -> None:
 
 
 def test_within_a_composer_only_what_grows_is_live() -> None:
-    page = Page(replace(BARE, is_framed=True))
+    page = Page(BARE._replace(is_framed=True))
     page.take([user(), THINKING], True)
     assert page.live(0.0, 10) == []
     page.take([Delta(of="a", text="word")], True)

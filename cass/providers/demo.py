@@ -7,9 +7,8 @@ see `Step`.
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cass.config import Connection
 from cass.context import Request
@@ -26,8 +25,7 @@ SHOWN_LINES = 20
 DELTA_CHARS = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One answer. A script is a JSON list of such objects; the request with N assistant messages gets the Nth, from 0.
 
     Counting what the request holds, not what this process has sent, keeps a script in step when a worker is killed.

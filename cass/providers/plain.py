@@ -13,7 +13,7 @@ def told(request: Request) -> Request:
     """`request` with its calls and results told as text; as it is where tools are offered, or none was called."""
     if request.tools or not any(isinstance(message, ToolResult) for message in request.messages):
         return request
-    return replace(request, messages=tuple(_joined(map(_plain, request.messages))))
+    return request._replace(messages=tuple(_joined(map(_plain, request.messages))))
 
 
 def _plain(message: Message) -> User | Assistant:

@@ -9,8 +9,8 @@ import os
 import pwd
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 IN_HOME = (
     # keys and agents
@@ -86,8 +86,7 @@ BY_VARIABLE = (
 """Variables that name such a place; several paths stand between colons."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(NamedTuple):
     """One line of mountinfo: the directory `root` of a file system, seen at `point`."""
 
     device: str

@@ -10,8 +10,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import cass
 from cass.access import Mode
@@ -128,8 +128,7 @@ def _read(path: str) -> str:
 # ---- what it is told ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """What one command is to see. Every path is absolute, resolved, and there."""
 
     workspace: str
@@ -147,7 +146,7 @@ class View:
     kept: frozenset[str] = frozenset()
     """Shown in a hidden place."""
     net: bool = False
-    unset: tuple[str, ...] = field(default=UNSET)
+    unset: tuple[str, ...] = UNSET
 
 
 def arguments(view: View) -> list[str]:

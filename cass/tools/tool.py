@@ -6,7 +6,7 @@ that ends with one `Outcome`. A failure is a `ToolError`.
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from cass.access import Action
 from cass.tools.paths import Place
@@ -27,8 +27,7 @@ class Outcome:
     """What it changed in a text file, in the unified format; for people, never sent to the model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(NamedTuple):
     """One thing a model can do."""
 
     name: str

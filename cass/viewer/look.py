@@ -5,8 +5,8 @@ The only escape sequences that are ever written for a chat are made in `ansi`.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from rich.color import ColorSystem
 from rich.style import Style
@@ -32,8 +32,7 @@ WARN = Style(color="yellow")
 MARK = Style(color="cyan", bold=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """How one screen shows everything; never stored."""
 
     width: int = 80

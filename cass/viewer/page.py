@@ -5,7 +5,7 @@ part which is drawn again and again stays small however long the answer gets.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from rich.text import Text
 
@@ -292,7 +292,7 @@ class Page:
             lines = [Text("…", DIM), *lines[len(lines) - height + 1 :]]
         for line in lines:
             line.truncate(max(self.look.width, 1), overflow="ellipsis")
-        return ansi(lines, replace(self.look, links=False))  # a link has another id each time: all would change
+        return ansi(lines, self.look._replace(links=False))  # a link has another id each time: all would change
 
     def _before(self, first: Text) -> list[Text]:
         """The empty line that will stand there once the block is finished, so that nothing jumps then."""

@@ -5,8 +5,8 @@ A chat may be longer than memory: but for `everything`, which comes record by re
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from cass import records
 from cass.home import Files
@@ -59,8 +59,7 @@ def everything(files: Files) -> Iterator[Record]:
 # ---- where another viewer ended -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Growing:
+class Growing(NamedTuple):
     """How far the answer that grows was given."""
 
     of: str
@@ -71,8 +70,7 @@ class Growing:
     """Whether all of its reasoning was given."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """How far a screen is. As a word: ``CHAT.INODE.LIVE`` in bytes, then ``.OF.TEXT.THOUGHT.HAS`` of what grows."""
 
     chat: int

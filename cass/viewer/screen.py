@@ -11,7 +11,6 @@ import select
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from types import FrameType
 
 from cass import jsonl, presence
@@ -122,7 +121,7 @@ class Screen:
         assert self._chat is not None
         columns, height = self._surface.size()
         if columns and self._has_own_width and columns != self._page.look.width:
-            self._page.look = replace(self._page.look, width=columns)
+            self._page.look = self._page.look._replace(width=columns)
         # The live file first: what it says is about records that the chat then already holds.
         is_running = presence.is_running(self._files)
         found = self._live.read() if is_running else []
@@ -209,7 +208,7 @@ class Screen:
         if isinstance(said, dict):
             width = said.get("width")
             if isinstance(width, int) and width > 0:
-                self._page.look = replace(self._page.look, width=width)
+                self._page.look = self._page.look._replace(width=width)
             if isinstance(seen := said.get("seen"), list):
                 self._page.seen.update(map(str, seen))
             self._press(str(said.get("key", "")))
@@ -218,10 +217,10 @@ class Screen:
         look = self._page.look
         if key == "C-o":
             words = "tool output short" if look.full else "tool output in full"
-            again = self._page.again(replace(look, full=not look.full), words)
+            again = self._page.again(look._replace(full=not look.full), words)
         elif key == "C-t":
             words = "reasoning hidden" if look.reasoning else "reasoning shown"
-            again = self._page.again(replace(look, reasoning=not look.reasoning), words)
+            again = self._page.again(look._replace(reasoning=not look.reasoning), words)
         else:
             return
         self._show(again, self._bottom(self._surface.size()[1]))

@@ -6,7 +6,7 @@ cass   an agent
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -18,8 +18,7 @@ LEAST = 16
 """Columns that the longest word of a column may claim; a longer one is broken."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(NamedTuple):
     """How the rows of one table are laid out: a table that goes on keeps it."""
 
     screen: int

@@ -99,8 +99,7 @@ def _look(files: Files, options: Options, is_terminal: bool) -> Look:
     shows = is_terminal or options.frames
     look = look_for(os.environ, shows, options.color)
     escapes = look.escapes and not options.plain
-    return replace(
-        look,
+    return look._replace(
         width=options.width or columns(),
         plain=options.plain or not (shows or escapes or options.width),
         escapes=escapes,
@@ -204,7 +203,7 @@ def _follow(files: Files, options: Options, is_terminal: bool) -> None:
         surface = Terminal()
         notify = options.notify or preferences.read(files.home).get("notify", NOTIFY)
         attention = Attention(files.chat_id, notify, os.environ)
-    look = replace(look, marks=look.escapes and not isinstance(surface, Stream))
+    look = look._replace(marks=look.escapes and not isinstance(surface, Stream))
     after = _place(options.after) if options.after is not None else None
     hints = options.hint and isinstance(surface, Terminal) and os.isatty(STDIN)
     viewer = Screen(files, Page(look), surface, attention, has_own_width=options.width is None, hints=hints)
