@@ -138,17 +138,31 @@ def _question(mode: Mode, rules: Rules, action: Action) -> str | None:
     return None
 
 
+_FRONT = r"(?:^|[\s;&|(`'\"/])"
 _DESTRUCTIVE = re.compile(
-    r"(^|[\s;&|(`'\"/])(rm|rmdir|shred|truncate|dd|mkfs[.\w]*|fdisk|parted|kill|killall|pkill|shutdown|reboot|"
-    r"git\s+(\S+\s+)*(reset|clean|push|checkout|restore|rebase|branch\s+-D|stash\s+(drop|clear))|"
-    r"docker\s+(\S+\s+)*(rm|rmi|prune)|drop\s+(table|database)|chmod|chown)\b|(?<!>)>(?!>)\s*[^&\s]|-delete\b",
+    _FRONT + r"(?:rm|rmdir|shred|truncate|dd|mkfs[.\w]*|fdisk|parted|kill|killall|pkill|shutdown|reboot|"
+    r"drop\s+(?:table|database)|chmod|chown)\b|(?<!>)>(?!>)\s*[^&\s]|-delete\b",
     re.IGNORECASE,
+)
+# The program, and what of it is destructive anywhere behind it: looked for one after the other, for in one expression
+# every `git` of a long command would be followed to its end.
+_DESTRUCTIVE_OF = (
+    (
+        re.compile(_FRONT + r"git\s", re.IGNORECASE),
+        re.compile(
+            r"\s(?:reset|clean|push|checkout|restore|rebase|branch\s+-D|stash\s+(?:drop|clear))\b", re.IGNORECASE
+        ),
+    ),
+    (re.compile(_FRONT + r"docker\s", re.IGNORECASE), re.compile(r"\s(?:rm|rmi|prune)\b", re.IGNORECASE)),
 )
 
 
 def is_destructive(command: str) -> bool:
     """Whether a shell command looks as if it deletes or overwrites. A courtesy, not a boundary."""
-    return _DESTRUCTIVE.search(command) is not None
+    if _DESTRUCTIVE.search(command):
+        return True
+    found = ((program.search(command), verbs) for program, verbs in _DESTRUCTIVE_OF)
+    return any(at and verbs.search(command, at.end() - 1) for at, verbs in found)
 
 
 # ---- rules ----------------------------------------------------------------------------------------------------------

@@ -241,13 +241,32 @@ WRAPPERS = frozenset(
 _NAMEABLE = frozenset("sh bash dash zsh ksh fish sudo doas nice nohup time env setsid command".split())
 _TRAPS = (
     *("-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"),
-    *("--output", "--exec", "--exec-path", "--config-env", "--upload-pack", "--receive-pack", "--ext-diff"),
+    *(
+        "--output",
+        "--output-directory",
+        "--exec",
+        "--exec-batch",
+        "--exec-path",
+        "--config-env",
+        "--upload-pack",
+        "--receive-pack",
+        "--ext-diff",
+    ),
     *("--open-files-in-pager", "--use-compress-program", "--to-command", "--checkpoint-action", "--rsh", "--pre"),
-    *("--compress-program", "--pager", "--browser"),
+    *("--compress-program", "--pager", "--browser", "--hostname-bin", "--template", "--info-script"),
+    *("--new-volume-script", "--rmt-command", "--rsh-command"),
 )
 """Options that run a command or write a file, of programs that mostly only look."""
-_TRAPS_OF = {"git": ("-O",), "printf": ("-v",), "test": ("-v", "-R"), "wait": ("-p",)}
-_GIT_RUNS = frozenset({"config", "bisect", "submodule", "filter-branch", "difftool", "mergetool", "daemon", "hook"})
+_TRAPS_OF = {
+    **{"printf": "v", "test": "vR", "wait": "p", "sort": "oT", "tree": "o", "man": "PH", "fd": "xX", "fdfind": "xX"},
+    **{"tar": "IF", "file": "C", "date": "s", "curl": "oOKcD", "zip": "T"},
+    **{"git clone": "cu", "git ls-remote": "u", "git archive": "o", "git format-patch": "o", "git rebase": "x"},
+    **{"git grep": "O"},
+}
+"""The same, of one letter, for programs and commands of git."""
+_GIT_RUNS = frozenset(
+    "config bisect submodule filter-branch difftool mergetool daemon hook send-email instaweb web--browse".split()
+)
 """Of git: what runs other commands, or decides which ones run later."""
 _GIT_TRAPS = ("-c", "-C", "--git-dir", "--work-tree")
 _GIT_VALUES = frozenset({"-c", "-C", "--git-dir", "--work-tree", "--namespace", "--config-env"})
@@ -268,10 +287,11 @@ def traps(values: list[str]) -> list[str]:
     """The words of a simple command that would make its program run or write something else."""
     name = os.path.basename(values[0])
     front = _subcommand(values) if name == "git" else 0
+    letters = _TRAPS_OF.get(" ".join([name, *values[front : front + 1]]) if front else name, "")
     found = []
     for at, value in enumerate(values[1:], 1):
-        known = (*_GIT_TRAPS, *_TRAPS) if at < front else (*_TRAPS, *_TRAPS_OF.get(name, ()))
-        found += [trap for trap in known if _is_option(value, trap)][:1]
+        known = (*_GIT_TRAPS, *_TRAPS) if at < front else _TRAPS
+        found += ([trap for trap in known if _is_option(value, trap)] or _letters(value, letters))[:1]
     return found + [word for word in values[front : front + 1] if front and word in _GIT_RUNS]
 
 
@@ -281,6 +301,11 @@ def _is_option(value: str, option: str) -> bool:
     if option[:2] == "--":
         return len(name) > 2 and option.startswith(name)
     return name == option or (len(option) == 2 and value.startswith(option))
+
+
+def _letters(value: str, traps: str) -> list[str]:
+    """Those of the one-letter options `traps` that stand in `value`, perhaps after others that share their dash."""
+    return [f"-{letter}" for letter in traps if letter in value] if re.match(r"-[^-]", value) else []
 
 
 def _subcommand(values: list[str]) -> int:

@@ -457,6 +457,8 @@ def test_an_allowed_call_names_the_rule_that_spared_the_question():
         ("git status", False),
         ("grep rm x", True),
         ("cat farm.txt", False),
+        ("docker compose rm x", True),
+        pytest.param("git a " * 100_000, False, id="very long, decided at once"),
     ],
 )
 def test_destructive_commands_are_asked_in_full_access_where_it_is_wanted(command, destructive):
