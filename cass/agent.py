@@ -397,6 +397,8 @@ async def _run(
                 desk.place.seen.update(piece.seen)
                 content, diff = shown.whole(piece.content), shown.whole(piece.diff or "") or None
                 held = place.sandboxed if call.name in RUNS else None
+                if piece.notice:
+                    yield Notice(level="warning", text=piece.notice)
                 yield _result(call, content, ok=piece.ok, seen=piece.seen, diff=diff, sandboxed=held)
     state.output.clear()
 

@@ -258,10 +258,25 @@ _TRAPS = (
 )
 """Options that run a command or write a file, of programs that mostly only look."""
 _TRAPS_OF = {
-    **{"printf": "v", "test": "vR", "wait": "p", "sort": "oT", "tree": "o", "man": "PH", "fd": "xX", "fdfind": "xX"},
-    **{"tar": "IF", "file": "C", "date": "s", "curl": "oOKcD", "zip": "T"},
-    **{"git clone": "cu", "git ls-remote": "u", "git archive": "o", "git format-patch": "o", "git rebase": "x"},
-    **{"git grep": "O"},
+    "printf": "v",
+    "test": "vR",
+    "wait": "p",
+    "sort": "oT",
+    "tree": "o",
+    "man": "PH",
+    "fd": "xX",
+    "fdfind": "xX",
+    "tar": "IF",
+    "file": "C",
+    "date": "s",
+    "curl": "oOKcD",
+    "zip": "T",
+    "git clone": "cu",
+    "git ls-remote": "u",
+    "git archive": "o",
+    "git format-patch": "o",
+    "git rebase": "x",
+    "git grep": "O",
 }
 """The same, of one letter, for programs and commands of git."""
 _GIT_RUNS = frozenset(

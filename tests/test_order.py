@@ -18,7 +18,7 @@ ORDER = """
     providers.plain providers.answer providers.openai_compatible providers.openai_responses providers.anthropic
     providers.gemini providers.demo providers.http
     providers.ring providers.llama providers.local providers.roster providers
-    tools.paths tools.arguments tools.deadman tools.hidden tools.sandbox tools.cell tools.child
+    tools.paths tools.arguments tools.deadman tools.hidden tools.guards tools.sandbox tools.cell tools.child
     tools.diff tools.strides tools.nearest tools.tool tools.host tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
     toolbox brought desk tries summary agent opening heir branch restore turn session

@@ -12,7 +12,7 @@ import os
 import signal
 from collections.abc import Sequence
 
-from cass.tools import sandbox
+from cass.tools import guards, sandbox
 from cass.tools.paths import Place
 
 # The command gets the standard error of the whole; what the shell around it says, that a signal ended it for one, goes
@@ -37,11 +37,12 @@ _STEP_S = 0.0005
 class Cell:
     """Made for one command, which may run once. Close it."""
 
-    def __init__(self, arguments: Sequence[str], words: str) -> None:
-        """`arguments` for bubblewrap; `words` that say what the command may do."""
-        self.words = words
+    def __init__(self, view: sandbox.View) -> None:
+        self.words = sandbox.words(view.net)
+        """What the command may do."""
+        self._view = view
         self._arguments = os.memfd_create("bwrap")  # closed when a program is started, but where it is passed on
-        os.write(self._arguments, b"".join(os.fsencode(argument) + b"\0" for argument in arguments))
+        os.write(self._arguments, b"".join(os.fsencode(argument) + b"\0" for argument in sandbox.arguments(view)))
         os.lseek(self._arguments, 0, os.SEEK_SET)
         self._report, self._told = os.pipe()
         os.set_blocking(self._report, False)
@@ -53,8 +54,11 @@ class Cell:
     async def make(cls, place: Place) -> "Cell":
         """The one for a command in `place`. Raises ToolError."""
         # In a thread: the workspace may lie on a slow disk.
-        view = await asyncio.to_thread(sandbox.look, place)
-        return cls(sandbox.arguments(view), sandbox.words(place.net))
+        return cls(await asyncio.to_thread(sandbox.look, place))
+
+    async def news(self) -> list[str]:
+        """What other programs run or trust, and is new or another since; relative to the workspace."""
+        return await asyncio.to_thread(guards.news, self._view.guards, self._view.workspace)
 
     @property
     def has_begun(self) -> bool:

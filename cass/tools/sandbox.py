@@ -17,9 +17,10 @@ import cass
 from cass.access import Mode
 from cass.errors import ToolError
 from cass.home import make_private
-from cass.tools import hidden
+from cass.tools import guards, hidden
+from cass.tools.guards import NO_GUARDS, Guards
 from cass.tools.hidden import is_below
-from cass.tools.paths import Place, is_guarded
+from cass.tools.paths import Place
 
 PLACES = ("/usr/bin", "/usr/local/bin", "/bin", "/run/current-system/sw/bin", "/run/wrappers/bin")
 """Where bwrap may be. PATH is not asked: a project may have put its own directory into it."""
@@ -44,11 +45,6 @@ UNSET = (
     *("VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_IPC_HANDLE", "WEZTERM_UNIX_SOCKET", "PULSE_SERVER", "EMACS_SOCKET_NAME"),
 )
 """Variables that name a socket that is hidden: without them programs do without."""
-
-DIRECTORIES = 100
-"""In a workspace, nearest first, that are looked through for guarded files before each command: more would be felt."""
-LEVELS = 3
-HEAVY = frozenset({"node_modules", ".venv", "venv", "target", "__pycache__", "site-packages", "vendor"})
 
 EMPTY = str(Path(cass.__file__).with_name("py.typed"))
 """An empty file, to stand where one is hidden."""
@@ -139,10 +135,8 @@ class View(NamedTuple):
     directories: frozenset[str] = frozenset()
     """Hidden, but for a workspace in one of them."""
     files: frozenset[str] = frozenset()
-    guarded: frozenset[str] = frozenset()
-    """In the workspace, read-only."""
-    repositories: frozenset[str] = frozenset()
-    """``.git`` directories in the workspace: cannot be moved away."""
+    guards: Guards = NO_GUARDS
+    """Of the workspace."""
     kept: frozenset[str] = frozenset()
     """Shown in a hidden place."""
     net: bool = False
@@ -157,7 +151,7 @@ def arguments(view: View) -> list[str]:
     """
     operations = {"/dev": "dev", "/proc": "proc", "/run": "private", "/tmp": "tmp"}
     operations |= dict.fromkeys(view.kept, "keep")
-    operations |= dict.fromkeys(view.repositories, "write") | dict.fromkeys(view.guarded, "read")
+    operations |= dict.fromkeys(view.guards.fixed, "write") | dict.fromkeys(view.guards.files, "read")
     operations |= dict.fromkeys(view.files, "file") | dict.fromkeys(view.directories, "hide")
     operations |= {view.workspace: "write"} | dict.fromkeys(view.closed, "hide")
     found, last = ["--ro-bind", "/", "/"], []
@@ -234,7 +228,6 @@ def look(place: Place, environ: Mapping[str, str] = os.environ) -> View:
     concealed = hidden.credentials(environ) | hidden.bound_sockets()
     if workspace == "/tmp":
         concealed |= {str(path) for pattern in hidden.IN_TMP for path in Path("/tmp").glob(pattern)}
-    repositories, guarded = find_guarded(workspace)
     everything = _with_aliases(concealed - {workspace}, mounts)
     directories = {path for path in everything if os.path.isdir(path)}
     return View(
@@ -243,8 +236,7 @@ def look(place: Place, environ: Mapping[str, str] = os.environ) -> View:
         closed=closed,
         directories=frozenset(directories),
         files=frozenset(everything - directories),
-        guarded=frozenset(guarded),
-        repositories=frozenset(repositories),
+        guards=guards.find(workspace),
         kept=frozenset(path for name in KEPT_IN_RUN if os.path.exists(path := f"/run/{name}")),
         net=place.net,
     )
@@ -253,43 +245,3 @@ def look(place: Place, environ: Mapping[str, str] = os.environ) -> View:
 def _with_aliases(paths: set[str], mounts: list[hidden.Mount]) -> set[str]:
     """`paths`, and wherever else the same can be seen."""
     return paths | {name for path in paths for name in hidden.aliases(path, mounts) if os.path.exists(name)}
-
-
-def find_guarded(workspace: str) -> tuple[set[str], set[str]]:
-    """The ``.git`` directories near the top of a workspace, and what in it is to be read-only, resolved."""
-    repositories: set[str] = set()
-    guarded: set[str] = set()
-    queue, seen = [(workspace, 0)], 0
-    while queue and seen < DIRECTORIES:
-        (directory, level), seen = queue.pop(0), seen + 1
-        for entry in _entries(directory):
-            is_directory = entry.is_dir(follow_symlinks=False)
-            if entry.name.lower() == ".git" and is_directory:
-                repositories.add(entry.path)
-                guarded.update(_of_git(entry.path))
-            elif is_guarded(entry.path.removeprefix(workspace)):
-                guarded.add(os.path.realpath(entry.path))
-            elif is_directory and level < LEVELS and entry.name not in HEAVY:
-                queue.append((entry.path, level + 1))
-    return repositories, {path for path in guarded if is_below(path, workspace) and os.path.exists(path)}
-
-
-def _of_git(directory: str) -> Iterator[str]:
-    """What in a ``.git`` says which programs git runs: its own, and that of submodules and worktrees."""
-    for top in (directory, *_below(f"{directory}/modules"), *_below(f"{directory}/worktrees")):
-        for name in ("hooks", "config", "config.worktree", "commondir", "gitdir"):
-            path = f"{top}/{name}"
-            if os.path.lexists(path) and not os.path.islink(path):
-                yield path
-
-
-def _below(directory: str) -> list[str]:
-    return [entry.path for entry in _entries(directory) if entry.is_dir(follow_symlinks=False)]
-
-
-def _entries(directory: str) -> list["os.DirEntry[str]"]:
-    try:
-        with os.scandir(directory) as entries:
-            return list(entries)
-    except OSError:
-        return []

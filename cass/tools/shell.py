@@ -10,6 +10,7 @@ from pathlib import Path
 from cass.access import Action
 from cass.errors import ToolError
 from cass.home import create_private, make_private
+from cass.names import quoted
 from cass.tools.arguments import Given
 from cass.tools.cell import Cell
 from cass.tools.child import Child
@@ -20,6 +21,9 @@ DEFAULT_MS = 120_000
 LIMIT_MS = 600_000
 KEPT_BYTES = 1 << 20
 """Kept in the result; of more, the first and the last half."""
+NEWS = "made or changed meanwhile, and run or trusted by other programs"
+NAMED = 5
+"""Files that are named of those."""
 FILE_BYTES = 64 << 20
 """Kept in the file of long output."""
 
@@ -55,12 +59,20 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
     problem = f"timed out after {limit_s:g} s" if child.timed_out else _problem(child.status)
     if cell and not cell.has_begun and not child.timed_out:
         raise ToolError(f"the sandbox could not be made, and the command was not run: {output.text()}")
-    text = output.text() + _remark(child, cell)
+    news = _listed(await cell.news()) if cell else ""
+    text = output.text() + _remark(child, cell) + (f"\n[{NEWS}: {news}]" if news else "")
+    notice = f"{NEWS}: {news}; look at them before you go on" if news else None
     if problem:
         held = f"\n[{cell.words}]" if cell else ""
-        yield Outcome(f"Error: {problem}\n{text}".rstrip("\n") + held, ok=False)
+        yield Outcome(f"Error: {problem}\n{text}".rstrip("\n") + held, ok=False, notice=notice)
     else:
-        yield Outcome(text or "(no output)")
+        yield Outcome(text or "(no output)", notice=notice)
+
+
+def _listed(names: list[str]) -> str:
+    """Names of files, of many the first."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(map(quoted, names[:NAMED])) + more
 
 
 def _problem(status: int) -> str | None:

@@ -25,6 +25,8 @@ class Outcome:
     """Files whose content the model now knows: absolute path to SHA-256 of the bytes."""
     diff: str | None = None
     """What it changed in a text file, in the unified format; for people, never sent to the model."""
+    notice: str | None = None
+    """What the person must see besides the result, in one line."""
 
 
 class Tool(NamedTuple):

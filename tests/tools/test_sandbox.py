@@ -19,6 +19,7 @@ from conftest import Workspace
 from cass import tools
 from cass.access import Mode
 from cass.tools import hidden, sandbox
+from cass.tools.guards import Guards
 from cass.tools.hidden import Mount
 from cass.tools.paths import Place
 from cass.tools.sandbox import View
@@ -91,11 +92,16 @@ def mounted(**view) -> list[tuple[str, ...]]:
         ({"workspace": "/h", "directories": {"/h/.a"}, "files": {"/h/.a/s"}}, [("--bind", "/h"), ("--tmpfs", "/h/.a")]),
         ({"workspace": "/w", "files": {"/k"}}, [("--bind", "/w"), ("--ro-bind", "/k")]),
         (
-            {"workspace": "/w", "repositories": {"/w/.git"}, "guarded": {"/w/.git/config"}},
+            {"workspace": "/w", "guards": Guards({"/w/.git/config"}, {"/w/.git"}, {})},
             [("--bind", "/w"), ("--bind", "/w/.git"), ("--ro-bind", "/w/.git/config")],
         ),
         (
-            {"workspace": "/h", "closed": {"/h/c"}, "guarded": {"/h/c/.envrc"}, "files": {"/h/c/k"}},
+            {
+                "workspace": "/h",
+                "closed": {"/h/c"},
+                "guards": Guards({"/h/c/.envrc"}, {"/h/c"}, {}),
+                "files": {"/h/c/k"},
+            },
             [("--bind", "/h"), ("--tmpfs", "/h/c")],
         ),
     ],
@@ -192,6 +198,43 @@ def test_what_other_programs_run_is_read_only_and_a_repository_stays_where_it_is
         assert not (at / "hooks/pre-commit").exists()
     said = subprocess.run(["git", "log", "--format=%s"], cwd=held.root, capture_output=True, text=True, check=True)
     assert said.stdout == "works\n"
+
+
+@linux
+def test_what_lies_above_a_guarded_file_cannot_be_swapped_for_a_copy(held):
+    guarded = (".github/workflows/ci.yml", "packages/a/.vscode/tasks.json", "bare/config", "bare/hooks/post-update")
+    subprocess.run(["git", "init", "-q", "--bare", str(held.root / "bare")], check=True)
+    for name in guarded:
+        (held.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (held.root / name).write_text("good\n")
+    swap = "for at in .github packages packages/a bare; do mv $at x; cp -r x $at; rm -rf x; done"
+    said = held.outcome("shell", command=f"{swap}; for at in {' '.join(guarded)}; do echo bad > $at; done; echo tried")
+    assert "tried" in said.content
+    assert [(held.root / name).read_text() for name in guarded] == ["good\n"] * len(guarded)
+
+
+@linux
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("echo x > .envrc; echo x > a/.envrc", ".envrc, a/.envrc"),
+        ("rm .vimrc; cp real .vimrc", ".vimrc"),  # it was a link, which nothing can be mounted over
+        ("git init -q sub", "sub/.git"),
+        ("git init -q --bare x", "x/config, x/hooks"),
+        ("echo ../evil > .git/commondir; echo x > .git/config.worktree", ".git/commondir, .git/config.worktree"),
+        ("mkdir -p .vscode; for n in 1 2 3 4 5 6; do touch $n.code-workspace; done; exit 3", "2.code-workspace"),
+        ("echo x > real; echo y > a/b; git add a; git -c user.name=n -c user.email=n@n commit -qm c", ""),
+    ],
+)
+def test_what_other_programs_run_and_a_command_made_is_said(held, command, named):
+    subprocess.run(["git", "init", "-q", str(held.root)], check=True)
+    (held.root / "a").mkdir()
+    (held.root / "real").write_text("good")
+    (held.root / ".vimrc").symlink_to("real")
+    said = held.outcome("shell", command=command)
+    text = "made or changed meanwhile, and run or trusted by other programs: "
+    assert (text + named in (said.notice or "") or f", {named}," in (said.notice or "")) == bool(named), said
+    assert (text in said.content) == bool(named)
 
 
 @linux

@@ -1,0 +1,114 @@
+"""Guards: what in a workspace other programs run or trust, as it is on the disk now.
+
+Before a command the sandbox makes it read-only. What was not there, or is a link, it cannot hold; so the same is looked
+at again after the command, and what is new or another by then is said.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cass.tools.hidden import is_below
+from cass.tools.paths import is_guarded
+
+DIRECTORIES = 100
+"""Nearest first, that are looked through before and after each command: more would be felt."""
+LEVELS = 3
+HEAVY = frozenset({"node_modules", ".venv", "venv", "target", "__pycache__", "site-packages", "vendor"})
+_BARE = frozenset({"HEAD", "objects", "refs"})
+"""What makes a directory a repository, whatever it is called."""
+
+Mark = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """Those of one workspace at one moment; every path is absolute."""
+
+    files: frozenset[str]
+    """Files and directories that are to be read-only, resolved."""
+    fixed: frozenset[str]
+    """Directories that must not be moved away: repositories, and whatever lies above one of `files`."""
+    marks: Mapping[str, Mark]
+    """Path to what tells whether the same stands there later."""
+
+
+NO_GUARDS = Guards(frozenset(), frozenset(), {})
+
+
+def find(workspace: str) -> Guards:
+    """The guards near the top of a workspace, which is resolved."""
+    marks = dict(_found(workspace))
+    real = {os.path.realpath(path) for path in marks if not _is_repository(path)}
+    files = {path for path in real if path != workspace and is_below(path, workspace) and os.path.exists(path)}
+    held = files | {path for path in marks if _is_repository(path)}
+    return Guards(frozenset(files), frozenset(_above(held, workspace) - files), marks)
+
+
+def news(before: Guards, workspace: str) -> list[str]:
+    """What of `workspace` is new or another than `before`, the topmost path of each, relative to it, sorted."""
+    now = find(workspace).marks
+    other = sorted(path for path, mark in now.items() if before.marks.get(path) != mark)
+    topmost = [path for path in other if not any(is_below(path, one) and path != one for one in other)]
+    return [os.path.relpath(path, workspace) for path in topmost]
+
+
+def _found(workspace: str) -> Iterator[tuple[str, Mark]]:
+    queue, seen = [(workspace, 0)], 0
+    while queue and seen < DIRECTORIES:
+        (directory, level), seen = queue.pop(0), seen + 1
+        entries = _entries(directory)
+        if {entry.name for entry in entries} >= _BARE:
+            yield from _of_git(directory)
+        for entry in entries:
+            is_directory = entry.is_dir(follow_symlinks=False)
+            if _is_repository(entry.path) and is_directory:
+                yield entry.path, _mark(entry.path)[:2]  # what is in it changes with every commit
+                yield from _of_git(entry.path)
+            elif is_guarded(entry.path.removeprefix(workspace)):
+                yield entry.path, _mark(entry.path)
+            elif is_directory and level < LEVELS and entry.name not in HEAVY:
+                queue.append((entry.path, level + 1))
+
+
+def _of_git(directory: str) -> Iterator[tuple[str, Mark]]:
+    """What in a repository says which programs git runs: its own, and that of submodules and worktrees."""
+    for top in (directory, *_below(f"{directory}/modules"), *_below(f"{directory}/worktrees")):
+        for name in ("hooks", "config", "config.worktree", "commondir", "gitdir"):
+            path = f"{top}/{name}"
+            if os.path.lexists(path):
+                yield path, _mark(path)
+
+
+def _is_repository(path: str) -> bool:
+    return path.lower().endswith("/.git") and os.path.isdir(path) and not os.path.islink(path)
+
+
+def _mark(path: str) -> Mark:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return ()
+    return status.st_dev, status.st_ino, status.st_ctime_ns
+
+
+def _above(paths: set[str], workspace: str) -> set[str]:
+    """`paths`, and the directories between them and the workspace."""
+    found = set()
+    for path in paths:
+        while path != workspace and is_below(path, workspace):
+            found.add(path)
+            path = os.path.dirname(path)
+    return found
+
+
+def _below(directory: str) -> list[str]:
+    return [entry.path for entry in _entries(directory) if entry.is_dir(follow_symlinks=False)]
+
+
+def _entries(directory: str) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(directory) as entries:
+            return list(entries)
+    except OSError:
+        return []
