@@ -168,8 +168,19 @@ def is_command(text: str) -> bool:
 
 
 def find(word: str) -> Command | None:
-    """The slash command called `word`, by name or alias."""
-    return next((command for command in SLASH if word == command.name or word in command.aliases), None)
+    """The slash command called `word`, by name or alias, or the only one that begins so."""
+    named = next((command for command in SLASH if word == command.name or word in command.aliases), None)
+    begun = _begun(word)
+    return named or (begun[0] if len(begun) == 1 else None)
+
+
+def meant(word: str) -> list[str]:
+    """Names of the slash commands that begin with `word`."""
+    return [command.name for command in _begun(word)]
+
+
+def _begun(word: str) -> list[Command]:
+    return [command for command in SLASH if any(name.startswith(word) for name in (command.name, *command.aliases))]
 
 
 def keys_at(at: At) -> list[Key]:

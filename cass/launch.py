@@ -72,7 +72,7 @@ def run(
     with contextlib.suppress(OSError):  # the terminal may be gone
         if layout == "panes":
             print("\n".join(_last_turn(files)))
-        print(f"Resume this chat with: cass --resume {files.chat_id}", flush=True)
+        print(f"\nResume this chat with: cass --resume {files.chat_id}", flush=True)
     return status
 
 

@@ -11,7 +11,7 @@ from cass.home import Files
 from cass.records import Approval, ApprovalRequest, Assistant, Meta, Record, Status, ToolResult, TurnEnd, Usage, User
 from cass.tail import Tail
 
-IDLE, AWAITING = "idle", "awaiting-approval"
+IDLE, AWAITING, RETRYING = "idle", "awaiting-approval", "retrying"
 STARTING, STOPPED = "starting", "stopped"
 """What a worker cannot say of itself: it is on its way, or there is none. The others are those of `Status`."""
 

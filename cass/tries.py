@@ -35,7 +35,7 @@ def wait(error: ProviderError, retry: int, cuts: int) -> tuple[float, str]:
     if retry == RETRIES:
         raise replace(error, message=f"{error.message}; given up after {RETRIES + 1} tries") from error
     seconds = max(FIRST_WAIT_S * (1 << retry) * random.uniform(1, 1.25), error.retry_after or 0)
-    return seconds, f"{error.message}; trying again in {seconds:.1f} s ({retry + 1} of {RETRIES})"
+    return seconds, f"again in {seconds:.2g} s, {retry + 1} of {RETRIES}: {error.message}"
 
 
 def shorten(desk: Desk, error: ProviderError, weight: int) -> Notice:

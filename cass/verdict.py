@@ -6,7 +6,8 @@ import termios
 from collections.abc import Sequence
 
 from cass import decisions, presence, standing
-from cass.composer.question import is_unbounded, subject, wrap
+from cass.composer.question import is_unbounded, subject
+from cass.composer.rows import wrap
 from cass.errors import Blocked, CassError, NoWorker
 from cass.home import Files
 from cass.program import err, out

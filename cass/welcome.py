@@ -27,10 +27,8 @@ def welcome(home: Home, settings: Settings, options: Options, environ: Mapping[s
         found.append((f"{now.provider} answers on this machine", f"/login {now.provider}"))
     elif not keys:
         found.append(("no key is set in this environment", "/login asks for one"))
-        found.append(("no model server answers on this machine", "start one such as ollama, then /login ollama"))
-    found.append(("the demo: offline, no language model", "/login demo"))
-    used = "the demo" if now.kind == "demo" else f"{now.provider}, {settings.model}"
-    return (
-        "\nWelcome to Cassady. Nothing is configured yet: choose once, and this is not shown again.\n\n"
-        f"{columns(found)}\nThis chat goes on with {used}; /login lists all providers.\n"
-    )
+        found.append(("no model server answers on this machine", "start ollama, then /login ollama"))
+    is_demo = now.kind == "demo"
+    found.append((f"the demo{' answers' if is_demo else ''}: no language model", f"/login demo{is_demo * ' keeps it'}"))
+    used = "" if is_demo else f" This chat goes on with {now.provider}: {settings.model}."
+    return f"\nWelcome to Cassady. Choose once what answers:\n\n{columns(found)}\n/login lists all providers.{used}\n\n"

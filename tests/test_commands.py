@@ -18,6 +18,13 @@ def test_every_slash_command_and_alias_is_found_and_obeyed():
     assert commands.find("/nothing") is None
 
 
+def test_a_command_is_known_by_its_beginning_where_no_other_begins_so():
+    assert commands.find("/he") is commands.find("/help")
+    assert commands.find("/qui") is commands.find("/exit")
+    assert commands.find("/ex") is None
+    assert commands.meant("/ex") == ["/export", "/exit"]
+
+
 OBEYS = {At.DRAFT: Keyboard, At.QUESTION: Keyboard, At.PICKER: Picker, At.TRANSCRIPT: Pager}
 
 

@@ -574,7 +574,6 @@ def test_a_command_in_line_goes_into_the_inbox(files, worker, line, item):
         ("/clear everything", "takes no argument"),
         ("/mode godlike", "no mode godlike"),
         ("/effort", "needs a level"),
-        ("/copy", "no answer to copy"),
         ("/resume nowhere", "no chat 'nowhere'"),
         ("/new", "leave, then: cass --cwd"),
     ],
@@ -585,6 +584,32 @@ def test_a_command_that_cannot_be_done_says_why_and_stays_in_the_draft(files, wo
         assert said in desk.hint
         assert desk.draft == line
         assert worker.takes() == []
+
+    compose(files, play)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("/queue", "nothing waits"), ("/copy", "no answer to copy"), ("/resume", "no other chat of this directory")],
+)
+def test_a_command_that_finds_nothing_to_do_says_so_and_is_over(files, worker, line, said):
+    async def play(desk):
+        await desk.types(line, "\r")
+        assert said in desk.hint
+        assert desk.draft == ""
+
+    compose(files, play)
+
+
+@pytest.mark.parametrize(("leaves", "chosen"), [("\r", ["two"]), ("\x1b", [])])
+def test_what_is_typed_behind_the_key_that_leaves_a_list_goes_into_the_draft(files, worker, leaves, chosen):
+    async def play(desk):
+        taken, choices = [], ["one", "two"]
+        desk.composer.pick("choose", choices, lambda n: taken.append(choices[n]), 1)
+        await desk.until(lambda: desk.composer.console.app._running_in_terminal)
+        await asyncio.to_thread(desk._pipe.send_text, leaves + "next")
+        await desk.until(lambda: desk.draft == "next")
+        assert taken == chosen
 
     compose(files, play)
 
@@ -798,7 +823,7 @@ def test_an_answer_of_the_composer_stands_under_what_was_asked(files, worker):
         said = []
         desk.composer.console.print = said.append
         await desk.types("/save", "\r")
-        assert said == [f"\n❯ /save\n  saved all along: {files.chat}\n"]
+        assert [" ".join(text.split()) for text in said] == [f"❯ /save saved all along: {files.chat}"]
 
     compose(files, play)
 
@@ -809,7 +834,8 @@ def test_a_chat_is_exported_from_its_composer(files, worker, workspace):
         desk.composer.console.print = said.append
         await desk.types("/export notes.html", "\r")
         await desk.until(lambda: said)
-        assert said == [f"\n❯ /export notes.html\n  written to {workspace}/notes.html\n"]
+        written = f"❯ /export notes.html written to {workspace}/notes.html"
+        assert [" ".join(text.split()) for text in said] == [written]
         assert (workspace / "notes.html").read_text().startswith("<!doctype html>")
         await desk.types("/export nowhere/notes.html", "\r")
         await desk.until(lambda: "No such file" in desk.hint)

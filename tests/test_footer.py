@@ -53,6 +53,22 @@ def test_states_are_words_with_their_time(state, elapsed_s, words):
     assert f" · {words} · " in line(Standing(mode="read-only", state=state), elapsed_s=elapsed_s)
 
 
+@pytest.mark.parametrize(
+    ("width", "words"),
+    [
+        (200, "retrying 1 s · again in 3 s, 1 of 4: Rate limit reached for requests · "),
+        (80, "retrying 1 s · again in 3 s, 1 of 4: Rate limit reached for re…"),
+        (55, "workspace-edit · retrying 1 s · again in 3 s, 1 of 4"),
+        (30, "edit · retrying 1 s"),
+    ],
+)
+def test_when_it_is_tried_again_stands_before_why(width, words):
+    why = "again in 3 s, 1 of 4: Rate limit reached for requests"
+    shown = line(STANDING._replace(state="retrying", detail=why), elapsed_s=1, width=width)
+    assert words in shown
+    assert len(shown) <= width
+
+
 def test_a_limit_that_is_a_guess_is_marked():
     shown = line(STANDING._replace(model="mystery", used=2_600, limit=32_768, assumed=True))
     assert "8% context (2.6k of assumed 32.8k)" in shown

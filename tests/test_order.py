@@ -27,7 +27,7 @@ ORDER = """
     export.redaction export.document export.plain export.html export
     viewer.attention viewer.wrapping viewer.code viewer.table viewer.prose viewer.look viewer.changes viewer.calls
     viewer.render viewer.since viewer.reading viewer.page viewer.surface viewer.watch viewer.screen viewer.view viewer
-    composer.history composer.draft composer.pastes composer.proposal composer.question
+    composer.history composer.draft composer.pastes composer.proposal composer.rows composer.question
     composer.frames composer.foreground composer.attention composer.git composer.panes composer.transcript
     composer.helper composer.seat composer.subcommand composer.branching composer.words composer.employer
     composer.expansion composer.footer composer.slash composer.tree composer.paths composer.completion composer.models

@@ -1,7 +1,6 @@
 import pytest
-from prompt_toolkit.utils import get_cwidth
 
-from cass.composer.question import QUIET_S, Question, is_unbounded, subject, wrap
+from cass.composer.question import QUIET_S, Question, is_unbounded, subject
 from cass.records import ApprovalRequest
 
 
@@ -53,14 +52,6 @@ def test_a_long_subject_is_scrolled_and_says_where():
     assert "rows 1-5" in text(question, rows=10)
 
 
-@pytest.mark.parametrize("line", ["", "short", "x" * 100, "漢字" * 20, "e\u0301" * 50, "a" * 40 + "漢"])
-@pytest.mark.parametrize("columns", [1, 2, 20, 41])
-def test_a_wrapped_line_loses_no_character_and_fits(line, columns):
-    rows = wrap(line, columns)
-    assert "".join(rows) == line
-    assert all(get_cwidth(row) <= max(columns, 2) for row in rows)
-
-
 def test_a_change_is_shown_as_its_diff_in_colours_and_with_its_path():
     asked = request(name="edit", arguments={"path": "a.py", "edits": [{"old_text": "x", "new_text": "y"}]})
     diff = "@@ -1,2 +1,2 @@\n-x\x1b[2J\n+y\n rest\n"
@@ -76,6 +67,20 @@ def test_a_change_is_shown_as_its_diff_in_colours_and_with_its_path():
 def test_always_is_offered_only_where_there_is_a_rule():
     assert "always" not in text(Question(request(), 0))
     assert "a always for this chat" in text(Question(request(rule="shell(make)"), 0))
+
+
+def test_in_the_smallest_terminal_something_of_the_subject_and_all_answers_are_seen():
+    command = "for i in $(seq 1 30); do echo line $i; sleep 0.1; done"
+    question = Question(request(arguments={"command": command}, rule="shell(for *)", sandboxed=True), 0)
+    rows = text(question, rows=4, columns=20).split("\n")
+    assert rows[1:4] == ["  for i in $(seq 1 3", "  0); do echo line $", "  1-2 of 3"]
+    assert rows[-2:] == ["y approve · n deny", "a always for this chat"]
+    assert len(rows) <= 8
+
+
+def test_why_it_is_asked_is_broken_between_words():
+    why = "workspace-edit mode asks before every command; sandboxed: writes only to the workspace and /tmp"
+    assert "writes only to the\nworkspace and /tmp" in text(Question(request(reason=why, sandboxed=True), 0))
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from cass.composer.keyboard import Keyboard
 from cass.composer.pastes import Pastes
 from cass.composer.question import Fragments
 from cass.composer.recall import Recall
+from cass.composer.rows import fold
 from cass.composer.seat import Seat
 from cass.composer.slash import Slash
 from cass.composer.transcript import ALL_ROWS, Inline, Paned, Transcript
@@ -147,7 +148,7 @@ class Composer:
         self.seat.look()
         self._employer.begin()
         if greeting:
-            self.console.print(greeting)
+            self.console.print(fold(greeting, self.console.columns))
         self.do(self._show())
         saved_at = 0.0
         while not self.console.terminal.is_gone and launcher in (0, os.getppid()):
@@ -247,7 +248,7 @@ class Composer:
         return self.seat.waiting(0 if self.seat.standing.is_busy else TAKEN_WITHIN_S)
 
     def noticed(self) -> Fragments:
-        return self._words.noticed
+        return [(style, fold(text, self.console.columns)) for style, text in self._words.noticed]
 
     def question(self) -> Fragments:
         return self.asking.fragments()
@@ -268,7 +269,7 @@ class Composer:
 
     def help(self, width: int, room: bool) -> Fragments:
         if hint := self._hinted():
-            return [("class:warning", footer.cut(hint, width))]
+            return [("class:warning", fold(hint, width))]
         return footer.help_line(width, room)
 
     def mode(self) -> str:
@@ -310,6 +311,7 @@ class Composer:
 
     def say(self, command: str, text: str) -> None:
         """Print the answer to a command, under what was asked and apart from what stands above."""
+        text = fold(text, self.console.columns)
         lines = text.splitlines()
         if self.transcript.is_above and len(lines) > self.console.size.rows - ROWS_BELOW_ANSWER:
             self.pick(command, lines, lambda _: None)  # most of it would be out of sight

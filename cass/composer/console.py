@@ -21,6 +21,7 @@ from prompt_toolkit.filters import Condition, vi_navigation_mode
 from prompt_toolkit.formatted_text import ANSI, AnyFormattedText
 from prompt_toolkit.history import History
 from prompt_toolkit.input import Input
+from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.layout import (
     BufferControl,
@@ -71,7 +72,10 @@ STYLE = Style.from_dict(
 )
 
 
-ROWS_BELOW_DRAFT = 2
+ROWS_BELOW_DRAFT = 1
+"""The status line; what is said below it has rows of its own."""
+ROWS_FOR_HELP, ROWS_FOR_HELP_AND_QUESTION = 6, 12
+"""In a lower terminal there is no room for the help line; nor for it beside a question, whose answers matter more."""
 ROWS_AROUND_DRAFT = 3
 LINES_COUNTED = 100
 """Of a draft, to see how high it is: no screen shows more."""
@@ -205,8 +209,12 @@ class Console:
         """As `aside`, for an application of our own: our last read may wait so long for the rest of a code, and would
         take the Esc that is meant for the other."""
         await asyncio.sleep(ESC_S)
-        async with self.aside():
-            yield
+        try:
+            async with self.aside():
+                yield
+        finally:  # what was typed behind the key that left the other is meant for us
+            self.app.key_processor.feed_multiple(get_typeahead(self.app.input))
+            self.app.key_processor.process_keys()
 
     def _write_above(self) -> None:
         self.output.write_raw("".join(self._above).replace("\n", "\r\n"))
@@ -248,7 +256,7 @@ class Console:
                 Window(FormattedTextControl(lambda: cast(AnyFormattedText, shown.status(self.size.columns))), height=1),
                 Window(
                     FormattedTextControl(lambda: cast(AnyFormattedText, shown.help(self.size.columns, self._has_room))),
-                    height=lambda: Dimension.exact(1 if self._has_room else 0),
+                    height=lambda: Dimension.exact(self._help_rows),
                 ),
             ]
         )
@@ -259,11 +267,15 @@ class Console:
         draft = sum(max(-(-get_cwidth(line) // columns), 1) for line in self.draft.document.lines[:LINES_COUNTED])
         shown = self._shown
         above = sum(_height(lines, self.columns) for lines in (shown.waiting(), shown.question(), shown.noticed()))
-        return draft + above + self.in_reason + ROWS_BELOW_DRAFT
+        return draft + above + self.in_reason + ROWS_BELOW_DRAFT + max(self._help_rows, 1)
 
     @property
     def _has_room(self) -> bool:
-        return self.size.rows >= 6
+        return self.size.rows >= (ROWS_FOR_HELP_AND_QUESTION if self._shown.question() else ROWS_FOR_HELP)
+
+    @property
+    def _help_rows(self) -> int:
+        return _height(self._shown.help(self.size.columns, True), self.columns) if self._has_room else 0
 
     def _live(self) -> AnyFormattedText:
         """The end of what grows: the rest of it is printed when it is finished."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from cass.amounts import money, tokens
 from cass.commands import HELP_LINE
 from cass.composer.question import Fragments
-from cass.standing import AWAITING, IDLE, STARTING, STOPPED, Standing, words
+from cass.standing import AWAITING, IDLE, RETRYING, STARTING, STOPPED, Standing, words
 from cass.visible import safe_line
 
 GAP = " · "
@@ -27,8 +27,8 @@ class Part(NamedTuple):
     text: str
     short: str | None = None
     """What may stand for it; None: it cannot be shortened; "": it may be left out."""
-    weight: int = 9
-    """The lowest gives way first; 9 never does."""
+    weight: int = 10
+    """The lowest gives way first; 10 never does."""
 
 
 class Surroundings(NamedTuple):
@@ -47,10 +47,12 @@ class Surroundings(NamedTuple):
 def status_line(standing: Standing, around: Surroundings, width: int) -> Fragments:
     """One line about the chat."""
     parts = [
-        Part(f"class:{standing.mode or 'dim'}", standing.mode or "…", standing.mode.rpartition("-")[2] or None, 8),
+        Part(f"class:{standing.mode or 'dim'}", standing.mode or "…", standing.mode.rpartition("-")[2] or None, 9),
         Part("", _model(standing), _short_model(standing), 4),
         Part(*_state(standing, around.state, around.elapsed_s)),
     ]
+    if standing.detail and around.state == RETRYING:
+        parts.append(_detail(safe_line(standing.detail), width - _width(parts[::2]) - len(GAP)))
     if standing.used is not None and standing.limit:
         parts.append(_context(standing, standing.used, standing.limit))
     if standing.cost:  # of what costs nothing, nothing is said
@@ -69,7 +71,7 @@ def fit(parts: Sequence[Part], width: int) -> list[Part]:
     """`parts` such that they and their gaps take at most `width` columns, if giving way can do it."""
     parts = list(parts)
     while _width(parts) > width:
-        givers = [part for part in parts if part.weight < 9 and part.short is not None]
+        givers = [part for part in parts if part.weight < 10 and part.short is not None]
         if not givers:
             break
         giver = min(givers, key=lambda part: part.weight)
@@ -77,7 +79,9 @@ def fit(parts: Sequence[Part], width: int) -> list[Part]:
         if giver.short and giver.text != giver.short:
             # Its short form gives way only after most that is still long: a chat is called by the end of its id.
             parts[place] = giver._replace(
-                text=giver.short, short="" if giver.weight < 8 else None, weight=min(giver.weight + 4, 7)
+                text=giver.short,
+                short="" if giver.weight < 9 else None,
+                weight=max(min(giver.weight + 4, 7), giver.weight),
             )
         else:
             del parts[place]
@@ -110,8 +114,13 @@ def _state(standing: Standing, state: str, elapsed_s: float) -> tuple[str, str]:
         return "class:dim", state
     seconds = f" {elapsed_s:.0f} s" if elapsed_s < 60 else f" {elapsed_s // 60:.0f} min {elapsed_s % 60:.0f} s"
     said = safe_line(words(state))
-    detail = f" ({safe_line(standing.detail)})" if standing.detail and state == "retrying" else ""
-    return "class:ask" if state == AWAITING else "class:busy", said + seconds + detail
+    return "class:ask" if state == AWAITING else "class:busy", said + seconds
+
+
+def _detail(text: str, room: int) -> Part:
+    """When it is tried again, and why, in the room that mode and state leave."""
+    when = text.partition(": ")[0]
+    return Part("class:busy", cut(text, max(room, len(when))), when, 8)
 
 
 def _context(standing: Standing, used: int, limit: int) -> Part:

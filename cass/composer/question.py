@@ -5,8 +5,8 @@ An answer is only taken from a quiet keyboard: who types when the question appea
 
 import json
 from dataclasses import dataclass
-from unicodedata import combining, east_asian_width
 
+from cass.composer.rows import cells, fold, wrap
 from cass.records import ApprovalRequest
 from cass.rules import READS, WRITES
 from cass.visible import safe, safe_line
@@ -18,8 +18,10 @@ Fragments = list[tuple[str, str]]
 
 
 WARNING = "not sandboxed: this command can do anything you can"
-FEWEST_ROWS = 3
+FEWEST_ROWS = 2
 """Of the subject, however small the screen is."""
+SCROLLED = ("  rows {} of {}, PageUp and PageDown scroll", "  rows {} of {}, PageUp", "  {} of {}")
+"""Where a long subject is scrolled to, in the first of these that fits into a row."""
 
 
 @dataclass(slots=True)
@@ -48,12 +50,13 @@ class Question:
         text: Fragments = [("class:ask", f"{safe_line(self.request.name)} asks"), ("", "\n")]
         text += [(style, f"  {line}\n") for style, line in shown]
         if len(shown) < len(lines):
-            last = self.top + len(shown)
-            text.append(("class:ask", f"  rows {self.top + 1}-{last} of {len(lines)}, PageUp and PageDown scroll\n"))
+            place = f"{self.top + 1}-{self.top + len(shown)}"
+            forms = [form.format(place, len(lines)) for form in SCROLLED]
+            text.append(("class:ask", next((form for form in forms if cells(form) <= columns), forms[-1]) + "\n"))
         text += [("class:dim", f"{row}\n") for row in self._reason(rows, columns)]
         if is_unbounded(self.request):
-            text.append(("class:error", f"{WARNING}\n"))
-        return text + self._answers(takes_keys)
+            text.append(("class:error", f"{fold(WARNING, columns)}\n"))
+        return text + self._answers(takes_keys, columns)
 
     def is_long(self, rows: int, columns: int) -> bool:
         """Whether `fragments` leaves rows of the subject out."""
@@ -67,32 +70,33 @@ class Question:
 
     def _room(self, rows: int, columns: int) -> int:
         """Rows for the subject: the others are the name, where it is scrolled to, the reason, the warning, answers."""
-        answers = "".join(text for _, text in self._answers(True))
-        below = [WARNING if is_unbounded(self.request) else "", *answers.split("\n")]
+        answers = "".join(text for _, text in self._answers(True, columns))
+        below = [*(fold(WARNING, columns).split("\n") if is_unbounded(self.request) else ()), *answers.split("\n")]
         taken = sum(len(wrap(line, max(columns, 1))) for line in below if line) + len(self._reason(rows, columns))
         return max(rows - 2 - taken, FEWEST_ROWS)
 
     def _reason(self, rows: int, columns: int) -> list[str]:
         """Why it is asked, in rows; no more than leave the answers on the screen."""
-        found, most = wrap(safe_line(self.request.reason), max(columns, 1)), max(rows // 3, 1)
-        return found if len(found) <= most else [*found[: most - 1], found[most - 1][:-1] + "…"]
+        lines, most = fold(safe_line(self.request.reason), columns).split("\n"), max(rows // 3, 1)
+        found = [row for line in lines for row in wrap(line, columns)]
+        return found if len(found) <= most else [*found[: most - 1], found[most - 1][: columns - 1] + "…"]
 
     def _wrapped(self, columns: int) -> Fragments:
         lines = subject(self.request, self.diff)
         return [(style, row) for style, line in lines for row in wrap(line, max(columns - 2, 1))]
 
-    def _answers(self, takes_keys: bool) -> Fragments:
+    def _answers(self, takes_keys: bool, columns: int) -> Fragments:
         if self.stage == "reason":
-            return [("class:dim", "denied, because (Enter for no reason, Esc to go back):")]
+            return [("class:dim", fold("denied, because (Enter for no reason, Esc to go back):", columns))]
         if self.stage == "rule":
             return [
                 ("", f"always, until this worker ends:  {safe_line(self.request.rule or '')}\n"),
-                *_keys(takes_keys, ("y", "give this rule"), ("n", "back")),
+                *_keys(takes_keys, columns, ("y", "give this rule"), ("n", "back")),
             ]
         if self.is_sent:
             return [("class:dim", "answered")]
         always = [("a", "always for this chat")] if self.request.rule else []
-        return _keys(takes_keys, ("y", "approve"), ("n", "deny"), *always)
+        return _keys(takes_keys, columns, ("y", "approve"), ("n", "deny"), *always)
 
 
 def subject(request: ApprovalRequest, diff: str | None = None) -> Fragments:
@@ -119,21 +123,6 @@ def _styled(style: str, text: str) -> Fragments:
     return [(style, line) for line in text.expandtabs(4).split("\n")]
 
 
-def wrap(line: str, columns: int) -> list[str]:
-    """`line` in rows of at most `columns` cells; every character of it stands in one of them."""
-    if len(line) * 2 <= columns:
-        return [line]
-    rows, row, used = [], "", 0
-    for character in line:
-        cells = 2 if east_asian_width(character) in "WF" else 0 if combining(character) else 1
-        if used + cells > columns and row:
-            rows.append(row)
-            row, used = "", 0
-        row += character
-        used += cells
-    return [*rows, row]
-
-
 def is_unbounded(request: ApprovalRequest) -> bool:
     """Whether it asks for a program that nothing holds back."""
     return not request.sandboxed and request.name not in READS | WRITES
@@ -143,10 +132,16 @@ def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.split("\n"))
 
 
-def _keys(takes_keys: bool, *answers: tuple[str, str]) -> Fragments:
+def _keys(takes_keys: bool, columns: int, *answers: tuple[str, str]) -> Fragments:
+    """The answers, in as many rows as they need."""
     style = "class:key" if takes_keys else "class:dim"
     text: Fragments = []
+    used = 0
     for key, meaning in answers:
-        text += [("class:dim", " · ")] if text else []
+        taken = cells(f"{key} {meaning}")
+        is_beside = bool(text) and used + 3 + taken <= columns
+        if text:
+            text.append(("class:dim", " · ") if is_beside else ("", "\n"))
+        used = used + 3 + taken if is_beside else taken
         text += [(style, key), ("class:dim", f" {meaning}")]
     return text

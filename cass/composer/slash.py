@@ -67,11 +67,14 @@ class Slash:
         word, _, argument = line.strip().partition(" ")
         command = commands.find(word)
         if command is None:
+            meant = commands.meant(word)
+            if meant:
+                raise UsageError(f"{word} may be {' or '.join(meant)}")
             raise UsageError(f"no command {word}; /help lists them, a space in front makes it a message")
         argument = argument.strip()
         if argument and not command.arguments:
             raise UsageError(f"{command.name} takes no argument")
-        self._line = line.strip()
+        self._line = f"{command.name} {argument}".rstrip()
         method: Callable[[str], None] = getattr(self, command.name[1:])
         method(argument)
 
@@ -94,7 +97,8 @@ class Slash:
         here = Path(seat.standing.cwd or os.getcwd())
         others = [s for s in catalogue.summaries(seat.files.home, here) if s.chat_id != seat.files.chat_id]
         if not others:
-            raise CassError("there is no other chat of this directory")
+            self._desk.hint("there is no other chat of this directory")
+            return
         self._desk.pick(
             "go to a chat",
             listing.lines(seat.files.home, others, standing.look),
@@ -110,7 +114,8 @@ class Slash:
     def queue(self, _: str) -> None:
         texts = self._desk.seat.waiting()
         if not texts:
-            raise CassError("nothing waits")
+            self._desk.hint("nothing waits")
+            return
         names = self._desk.seat.waiting_names()
         self._desk.pick(
             "take back what waits",
@@ -220,7 +225,8 @@ class Slash:
         """By tmux's own command inside tmux, which takes no OSC 52 from programs by default; else by OSC 52."""
         answer = self._desk.seat.standing.answer
         if not answer:
-            raise CassError("there is no answer to copy yet")
+            self._desk.hint("there is no answer to copy yet")
+            return
         if os.environ.get("TMUX") and shutil.which("tmux"):
             done = subprocess.run(["tmux", "load-buffer", "-w", "-"], input=answer.encode(), capture_output=True)
             if done.returncode:

@@ -100,14 +100,16 @@ def test_keys_that_are_set_are_offered_and_the_one_in_use_is_named(home):
     shown = said(home, MISTRAL_API_KEY="k", GROQ_API_KEY="k")
     assert "GROQ_API_KEY is set" in shown
     assert "/login mistral" in shown
-    assert "This chat goes on with groq, openai/gpt-oss-120b" in shown
+    assert "This chat goes on with groq: openai/gpt-oss-120b" in shown
     assert "server" not in shown
+    assert max(map(len, shown.split("\n"))) <= 80
 
 
 def test_without_any_it_says_what_there_is_to_do(home):
     shown = said(home)
-    for words in ("no key is set", "no model server answers", "/login demo", "This chat goes on with the demo"):
+    for words in ("no key is set", "no model server answers", "/login demo", "the demo answers: no language model"):
         assert words in shown
+    assert max(map(len, shown.split("\n"))) <= 80
 
 
 def test_it_is_not_shown_where_something_is_configured_named_or_in_use(home, files):

@@ -1,0 +1,58 @@
+"""Rows: text of our own, and text that must be seen whole, as rows of a screen. Pure."""
+
+import re
+from unicodedata import combining, east_asian_width
+
+_HANGS = re.compile(r" *(\S+ )*\S+ {2,}(?=\S)| *")
+"""What a row goes on below: the second of two columns, else what the line is indented by."""
+
+
+def cells(text: str) -> int:
+    """Columns that `text` takes."""
+    return sum(_cells(character) for character in text)
+
+
+def wrap(line: str, columns: int) -> list[str]:
+    """`line` in rows of at most `columns` cells, broken anywhere: every character of it stands in one of them."""
+    if len(line) * 2 <= columns:
+        return [line]
+    rows, row, used = [], "", 0
+    for character in line:
+        taken = _cells(character)
+        if used + taken > columns and row:
+            rows.append(row)
+            row, used = "", 0
+        row += character
+        used += taken
+    return [*rows, row]
+
+
+def fold(text: str, columns: int) -> str:
+    """Lines of at most `columns` cells, broken between words and kept in their column.
+
+    A longer word, such as a path that is to be copied, stays whole.
+    """
+    return "\n".join(row for line in text.split("\n") for row in _folded(line, max(columns, 1)))
+
+
+def _folded(line: str, columns: int) -> list[str]:
+    if cells(line) <= columns:
+        return [line]
+    found = _HANGS.match(line)
+    hangs = cells(found[0]) if found else 0
+    if hangs * 2 > columns:
+        hangs = len(line) - len(line.lstrip(" "))
+        hangs = hangs if hangs * 2 <= columns else 0
+    words = line[hangs:].split(" ")
+    rows, row = [], line[:hangs] + words[0]
+    for word in words[1:]:
+        if cells(row) + 1 + cells(word) > columns:
+            rows.append(row.rstrip())
+            row = " " * hangs + word
+        else:
+            row += " " + word
+    return [*rows, row.rstrip()]
+
+
+def _cells(character: str) -> int:
+    return 2 if east_asian_width(character) in "WF" else 0 if combining(character) else 1
