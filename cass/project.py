@@ -37,9 +37,16 @@ class Project(NamedTuple):
 
 def load(root: Path, home: Home) -> Project:
     """What the project of the workspace `root` adds; its notices say what is not used. Never raises for its files."""
-    directory = trust.find(root, home)
-    if directory is None:
-        return Project()
+    found = [_of_directory(directory, home) for directory in trust.every(root, home)]
+    return Project(
+        ask=tuple(rule for one in found for rule in one.ask),
+        deny=tuple(rule for one in found for rule in one.deny),
+        confirm_destructive=any(one.confirm_destructive for one in found),
+        notices=tuple(notice for one in found for notice in one.notices),
+    )
+
+
+def _of_directory(directory: Path, home: Home) -> Project:
     try:
         standing = trust.standing(directory, home)
         content = trust.read(directory, CONFIG, home)

@@ -26,7 +26,8 @@ def give(cwd: Path, home: Home) -> None:
 
     Raises CassError where there is nothing, Blocked without a terminal or for a tool.
     """
-    directory = trust.find(cwd, home)
+    found = trust.every(cwd, home)[::-1]
+    directory = next((one for one in found if trust.standing(one, home).news), found[0] if found else None)
     if directory is None:
         raise CassError(f"{cwd}: nothing here configures cass: neither {' nor '.join(trust.NAMES)}")
     standing = trust.standing(directory, home)

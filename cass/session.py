@@ -38,6 +38,7 @@ from cass import (
     prompt,
     providers,
     records,
+    skills,
     summary,
 )
 from cass.access import Mode
@@ -230,7 +231,8 @@ class Session:
     def user(self, content: str, *, ask: bool, origin: dict[str, Any], id: str | None = None) -> User:
         """A user message, with the note that tells the model what it does not know yet."""
         desk = self.desk
-        facts = prompt.facts(
+        kept = context.kept(self.records)
+        facts = self._skills(prompt.told(kept)) | prompt.facts(
             mode=desk.mode,
             tools=sorted(desk.toolbox.names(desk.mode)),
             workspace=str(desk.place.root),
@@ -243,7 +245,7 @@ class Session:
         return User(
             id=id or jsonl.new_id(),
             content=content,
-            note=prompt.note(facts, context.kept(self.records)),
+            note=prompt.note(facts, kept),
             mode=desk.mode,
             provider=desk.provider_name,
             model=desk.model,
@@ -252,6 +254,12 @@ class Session:
             origin=origin,
             created_at=jsonl.now(),
         )
+
+    def _skills(self, told: dict[str, str]) -> dict[str, str]:
+        """What the model is told about skills, which it can read from now on."""
+        found = skills.every(self.files.home, self.desk.place.root) if self.desk.supports_tools else {}
+        self.desk.place = replace(self.desk.place, shelves=skills.shelves(found.values()))
+        return skills.facts(found, told)
 
     def _shell(self) -> str | None:
         """How commands are held in, for the model; None where there are none."""

@@ -16,8 +16,8 @@ from cass import jsonl
 from cass.errors import CassError, ConfigError
 from cass.home import Home, create_private
 
-NAMES = (".cass", ".mcp.json")
-"""What configures cass in a project: a directory with all below it, and a file."""
+NAMES = (".cass", ".mcp.json", ".agents/skills")
+"""What configures cass in a project: files, and directories with all below them."""
 FILES = 500
 BYTES = 4 << 20
 """Of all files together: more is no configuration, and is not trusted as a whole."""
@@ -57,7 +57,8 @@ def find(root: Path, home: Home) -> Path | None:
 
 
 def _is_there(path: Path, home: Home) -> bool:
-    return os.path.lexists(path) and os.path.realpath(path) != os.path.realpath(home.root)
+    persons = (home.root, Path("~/.agents/skills").expanduser())
+    return os.path.lexists(path) and os.path.realpath(path) not in map(os.path.realpath, persons)
 
 
 def _is_in_repository(root: Path) -> bool:
@@ -93,6 +94,13 @@ def every(root: Path, home: Home) -> list[Path]:
 def names(root: Path, home: Home) -> list[str]:
     """The files below `root` that the person trusted, there or not. Raises ConfigError."""
     return sorted(_load(home).get(str(root), {}))
+
+
+def sound(root: Path, home: Home, prefix: str) -> list[str]:
+    """Those of `names` that begin so and are there as the person trusted them. Raises ConfigError."""
+    trusted = _load(home).get(str(root), {})
+    mine = [(name, content(root / name)) for name in sorted(trusted) if name.startswith(prefix)]
+    return [name for name, held in mine if held is not None and sha256(held).hexdigest() == trusted[name]]
 
 
 def give(seen: Standing, home: Home) -> None:
@@ -135,7 +143,7 @@ def _hashes(root: Path) -> dict[str, str]:
 def _files(root: Path) -> Iterator[Path]:
     for name in NAMES:
         path = root / name
-        if path.is_symlink():
+        if path.is_symlink() or (path.parent != root and path.parent.is_symlink()):
             continue  # it may lead anywhere, and elsewhere tomorrow
         if path.is_dir():
             yield from _below(path, _DEPTH)

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = """
     errors home jsonl elder preferences visible announce color amounts records compound rules access
     ignore walk names snapshots query search inbox presence catalogue tail chat decisions known instructions
-    frontmatter trust project environment written connection gguf models bill config
+    frontmatter trust skills project environment written connection gguf models bill config
     welcome
     prompt budget context blocks markdown commands templates
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort

@@ -39,7 +39,7 @@ GUARDED = (
     *(".envrc", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile"),
     *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".gdbinit", ".lldbinit"),
     # agents like this one
-    *(".cass", ".claude", ".codex", ".cursor", ".gemini", ".mcp.json"),
+    *(".cass", ".agents", ".claude", ".codex", ".cursor", ".gemini", ".mcp.json"),
 )
 """Files, and directories with all below them, that make other programs run something. A star is any part of a name."""
 
@@ -56,7 +56,7 @@ class Place:
     root: Path
     """The workspace, absolute and resolved."""
     home: Path
-    """The home of cass: closed to tools, but for reading its ``docs``."""
+    """The home of cass: closed to tools, but for reading its ``docs`` and `shelves`."""
     out: Path
     """Directory for output too long for a result; made when it is needed."""
     call_id: str
@@ -73,6 +73,9 @@ class Place:
     """Whether it has the network there."""
     denied: tuple[str, ...] = ()
     """Patterns as of `fnmatch`, of absolute resolved paths: grep leaves out what matches one, and all below it."""
+    shelves: tuple[str, ...] = ()
+    """Can be read wherever they lie, as if they were in the workspace: directories with all below them, and files,
+    absolute and resolved."""
     keep: Keep = keep_nothing
     """Called before a file is changed."""
 
@@ -101,11 +104,12 @@ def _reach(text: str, place: Place, write: bool) -> Reach:
     _check_length(path, text)  # links may have made it longer
     homes = place.homes
     own = any(_is_below(path, home) for home in homes) or _has_ancestor(path, homes)
-    readable = not write and any(_is_below(path, os.path.join(home, "docs")) for home in homes)
+    shelved = not write and any(_is_below(path, shelf) for shelf in place.shelves)
+    readable = shelved or (not write and any(_is_below(path, os.path.join(home, "docs")) for home in homes))
     return Reach(
         path=path,
         write=write,
-        inside=_is_below(path, str(place.root)),
+        inside=shelved or _is_below(path, str(place.root)),
         guarded=is_guarded(path),
         private=(own and not readable) or _PROCESS.match(path) is not None,
     )
