@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cass import catalogue, commands, listing
+from cass.errors import UsageError
 from cass.home import Files, Home
 from cass.program import CHAT, Program, as_path, err, find, here, out, run_options
 
 if TYPE_CHECKING:
     from cass.dialogue import Dialogue
+    from cass.fleet import Runner
     from cass.standing import Standing
 
 SUBCOMMANDS: dict[str, click.Command] = {}
@@ -94,15 +96,30 @@ def _branch(chat: str, checkpoint: str | None, lists: bool, files_only: bool, **
 @click.option("-j", "--jobs", type=click.IntRange(1), default=4, metavar="N", help="So many at a time. [4]")
 @click.option("-o", "--output", callback=as_path, metavar="FILE", help="The results go there.")
 @click.option("--again", is_flag=True, help="Run what failed once more, in a new chat.")
+@click.option("--dask", "address", metavar="ADDRESS", help="On the workers of that dask scheduler, not here.")
 @run_options
 @click.pass_context
-def _batch(ctx: click.Context, /, tasks: str, jobs: int, output: Path | None, again: bool, **given: Any) -> None:
+def _batch(ctx: click.Context, /, tasks: str, output: Path | None, again: bool, **given: Any) -> None:
     from cass import fleet
 
+    runner = _runner(given.pop("jobs"), given.pop("address"))
     options = {name: value for name, value in given.items() if value is not None and name != "cwd"}
     cwd = Path(given["cwd"] or ".").absolute()
     wanted = fleet.Wanted(tasks, output, again)
-    ctx.exit(fleet.run(Home.find(), wanted, cwd, options, fleet.local(Home.find(), jobs), _gauge()))
+    ctx.exit(fleet.run(Home.find(), wanted, cwd, options, runner, _gauge()))
+
+
+def _runner(jobs: int, address: str | None) -> "Runner":
+    """What carries the tasks out."""
+    from cass import fleet
+
+    if address is None:
+        return fleet.local(Home.find(), jobs)
+    try:
+        from cass import scheduler
+    except ModuleNotFoundError:
+        raise UsageError("--dask needs the package distributed: install cassady[dask]") from None
+    return scheduler.runner(Home.find(), address)
 
 
 def _gauge() -> Any:

@@ -1,8 +1,10 @@
 import re
+from pathlib import Path
 
 import pytest
 
-from cass import commands
+from cass import commands, completions, manual, synopsis
+from cass.cli import PROGRAMS
 from cass.commands import At
 from cass.composer.keyboard import Keyboard
 from cass.composer.pager import Pager
@@ -24,6 +26,9 @@ def test_a_command_is_known_by_its_beginning_where_no_other_begins_so():
     assert commands.find("/ex") is None
     assert commands.meant("/ex") == ["/export", "/exit"]
 
+
+ROOT = Path(__file__).parents[1]
+OURS = synopsis.programs(PROGRAMS)
 
 OBEYS = {At.DRAFT: Keyboard, At.QUESTION: Keyboard, At.PICKER: Picker, At.TRANSCRIPT: Pager}
 
@@ -80,3 +85,13 @@ def test_help_rows_hold_every_key_prefix_and_command_in_lines_that_fit_80_column
 @pytest.mark.parametrize("command", [*commands.SLASH, *commands.SUBCOMMANDS], ids=lambda command: command.name)
 def test_a_help_line_is_one_line_without_a_full_stop(command):
     assert re.fullmatch(r"[a-z].*[^.]", command.help)
+
+
+@pytest.mark.parametrize("folder", ["completions", "man"])
+def test_what_is_checked_in_is_what_the_programs_are_now(folder):
+    made = {"completions": completions.files(OURS), "man": manual.pages(OURS)}[folder]
+    there = {
+        str(path.relative_to(ROOT / folder)): path.read_text() for path in (ROOT / folder).rglob("*") if path.is_file()
+    }
+    there.pop("make.py", None)
+    assert there == made, "run: completions/make.py"

@@ -42,16 +42,6 @@ def environ(**more):
     return os.environ | {"LC_ALL": "C.UTF-8"} | more
 
 
-@pytest.mark.parametrize("folder", ["completions", "man"])
-def test_what_is_checked_in_is_what_the_programs_are_now(folder):
-    made = {"completions": completions.files(OURS), "man": manual.pages(OURS)}[folder]
-    there = {
-        str(path.relative_to(ROOT / folder)): path.read_text() for path in (ROOT / folder).rglob("*") if path.is_file()
-    }
-    there.pop("make.py", None)
-    assert there == made, "run: completions/make.py"
-
-
 @pytest.mark.parametrize("shell", completions.SHELLS)
 def test_a_program_prints_the_script_of_a_shell(shell):
     printed = run("cass", "completion", shell)

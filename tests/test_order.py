@@ -34,7 +34,8 @@ ORDER = """
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
     composer.errands composer.asking composer.keyboard composer.compose composer
     setup launch program schema report branching prune dialogue verdict review
-    batch gauge fleet synopsis completions.chats completions.bash completions.zsh completions.fish completions manual
+    batch gauge fleet scheduler
+    synopsis completions.chats completions.bash completions.zsh completions.fish completions manual
     check.finding check.disk check.machine check.provider check.verdicts check subcommands cli
 """.split()
 
@@ -43,6 +44,7 @@ LATE = {"cli", "program", "subcommands", "providers", "tools"}
 
 OUTSIDERS = {
     "click": {"cli", "dialogue", "program", "subcommands", "synopsis"},
+    "distributed": {"scheduler"},
     "httpx": {"providers.http"},
     "jsonschema": {"schema"},
     "keyring": {"providers.ring"},
