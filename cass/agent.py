@@ -386,7 +386,7 @@ async def _run(
     yield desk.status("running")
     yield ToolStarted(tool_call_id=call.id, of=state.of, created_at=jsonl.now())
     state.output.clear()
-    shown = veil.Output(desk.key)
+    shown = veil.Output(desk.secrets)
     async with aclosing(tool.run(call.arguments, place)) as pieces:
         async for piece in pieces:
             if isinstance(piece, str):

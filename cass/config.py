@@ -21,6 +21,7 @@ from cass.models import Facts
 from cass.rules import Rules, vain
 from cass.written import LAYOUTS, Written
 from cass.written import secret_names as secret_names
+from cass.written import stored_keys as stored_keys
 
 MAX_TOKENS = 8_192
 MAX_TOOL_OUTPUT = 100_000

@@ -64,8 +64,8 @@ class Desk:
     """How many tokens the provider counts for one that is estimated, as far as it has said."""
     told_full: bool = False
     """Whether the person was told that the context fills up."""
-    key: str | None = None
-    """The API key in use, which no tool may put out."""
+    secrets: tuple[str, ...] = ()
+    """API keys, and what tools are not given: no tool may put them out."""
 
     def request(self, records: Sequence[Record], mode: Mode) -> Request:
         """What `records` lead to, with the tools of `mode`."""

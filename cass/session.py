@@ -294,7 +294,7 @@ class Session:
             self._closing.append(asyncio.ensure_future(left.aclose()))  # its connections, and a server of its own
         self.settings = settings
         self.desk.place = replace(self.desk.place, environ=self._environ())
-        self.desk.key = settings.connection.api_key
+        self.desk.secrets = self._secrets()
         self.desk.provider_name = settings.connection.provider
         self.desk.model, self.desk.effort = settings.model, settings.effort
         self.desk.context_limit, self.desk.max_tokens = settings.context_limit, settings.max_tokens
@@ -412,7 +412,7 @@ class Session:
             answer=self._ask,
             is_steered=lambda: self.is_steered(),
             steering=lambda: self.steering(),
-            key=connection.api_key,
+            secrets=self._secrets(),
             sandbox=settings.sandbox,
             keeping=Journal(self.files, chat.family(self.chat.records, self.files)).of_call,
         )
@@ -438,6 +438,12 @@ class Session:
             passed=self.settings.shell_env,
         )
         return kept | {decisions.TOOL_MARK: self.files.chat_id}
+
+    def _secrets(self) -> tuple[str, ...]:
+        """What no tool may put out: keys of providers, and what the environment holds and tools are not given."""
+        given = self._environ()
+        withheld = [value for name, value in os.environ.items() if name not in given and not value.startswith("/")]
+        return (self.settings.connection.api_key or "", *withheld, *config.stored_keys(self.files.home))
 
     def _ask(self, request_id: str) -> "asyncio.Future[Answer]":
         if request_id not in self._asked:

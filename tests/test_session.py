@@ -216,11 +216,28 @@ async def test_a_key_that_turns_up_in_output_is_hidden_before_it_is_kept(home, w
             files = [session.files.chat, session.files.live]
             kept = b"".join(path.read_bytes() for path in files)
     split, whole, read = of(found, ToolResult)
-    assert split.content == "[the API key of cass, hidden here]"
-    assert whole.content.endswith("KEY=[the API key of cass, hidden here]\nend")
-    assert "KEY=[the API key of cass, hidden here]" in read.content
+    assert split.content == "[a secret, hidden here by cass]"
+    assert whole.content.endswith("KEY=[a secret, hidden here by cass]\nend")
+    assert "KEY=[a secret, hidden here by cass]" in read.content
     assert key.encode() not in kept.replace(f"echo {key[9:]}".encode(), b"")
     assert not any(key in json.dumps(asked.body) for asked in server.asked)
+
+
+@asynchronous
+async def test_other_known_secrets_are_hidden_as_well(home, workspace, monkeypatch):
+    other, withheld = "sk-of-another-provider", "postgres://me:hunter2@db/x"
+    monkeypatch.setenv("DATABASE_URL", withheld)
+    entry = {"id": "mine", "kind": "openai-compatible", "base_url": "http://127.0.0.1:9/v1", "api_key": other}
+    home.make()
+    home.providers.write_bytes(json.dumps({"providers": [entry]}).encode())
+    (workspace / "notes").write_text(f"{other}\n{withheld}\nend\n")
+    answers = [scripted.calls({"name": "read", "arguments": {"path": "notes"}}), scripted.says("ok")]
+    with scripted.Server(answers) as server:
+        async with await Session.new(home=home.root, cwd=workspace, base_url=server.base_url, model="m") as session:
+            (result,) = of(await take(session), ToolResult)
+    assert result.content.count("[a secret, hidden here by cass]") == 2
+    assert "hunter2" not in result.content
+    assert other not in result.content
 
 
 @asynchronous

@@ -1,16 +1,16 @@
-"""The veil: the API key, hidden wherever a server sends it back or a tool puts it out.
+"""The veil: the API key hidden wherever a server sends it back, and every known secret where a tool puts it out.
 
 The arguments of a tool call are not veiled: a call that copies a file of the person's, key and all, must not change it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from cass.jsonl import dump
 from cass.records import Assistant, Delta
 
 HIDDEN = "…"
-HIDDEN_KEY = "[the API key of cass, hidden here]"
+HIDDEN_KEY = "[a secret, hidden here by cass]"
 """In a file that is read and written back, this must be seen for what it is."""
 SECRET_CHARS = 16
 """A shorter key stands for none (``EMPTY``, ``ollama``), and an answer may well hold it as a word."""
@@ -82,16 +82,21 @@ class Answer:
 
 
 class Output:
-    """What a tool puts out, behind a veil, so that no key goes into the chat and on to a model."""
+    """What a tool puts out, behind a veil, so that no secret goes into the chat and on to a model."""
 
-    def __init__(self, key: str | None) -> None:
-        self._key = key if key and len(key) >= SECRET_CHARS else None
-        self._veil = Veil(self._key or HIDDEN)
+    def __init__(self, secrets: Iterable[str]) -> None:
+        # A secret may hold a shorter one.
+        self._secrets = sorted({one for one in secrets if len(one) >= SECRET_CHARS}, key=len, reverse=True)
+        self._veils = [Veil(secret) for secret in self._secrets]
 
     def piece(self, text: str) -> str:
         """What can be shown now; what is held back comes with the whole."""
-        return self._veil.feed(text) if self._key else text
+        for veil in self._veils:
+            text = veil.feed(text)
+        return text
 
     def whole(self, text: str) -> str:
         """A result, or the change it made."""
-        return text.replace(self._key, HIDDEN_KEY) if self._key else text
+        for secret in self._secrets:
+            text = text.replace(secret, HIDDEN_KEY)
+        return text

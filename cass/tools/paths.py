@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import stat
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,21 +31,52 @@ LINKS = 40
 
 GUARDED = (
     # git, its hooks, and what runs for a repository elsewhere
-    *(".git", ".gitmodules", ".husky", ".pre-commit-config.yaml", ".github/workflows", ".gitlab-ci.yml", ".circleci"),
+    *(".git", ".gitmodules", ".husky", ".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml", ".overcommit.yml"),
+    *(".github/workflows", ".github/actions", ".gitlab-ci.yml", ".circleci", ".forgejo", ".gitea", ".woodpecker"),
+    *(".woodpecker.yml", ".drone.yml", ".travis.yml", ".buildkite", "azure-pipelines.yml", "Jenkinsfile"),
     # tasks, launch configurations and settings of editors
     *(".vscode", "*.code-workspace", ".idea", ".run", ".fleet", ".zed", ".theia", ".devcontainer"),
     *("*.sublime-project", ".dir-locals.el", ".dir-locals-2.el"),
+    *(".helix", ".lazy.lua", ".nvim", ".vim", ".kateproject", ".kakrc"),
     *(".exrc", ".vimrc", ".lvimrc", ".nvimrc", ".nvim.lua"),
     # shells and debuggers, which read these where they start
+    *("mise.toml", ".mise.toml", ".mise", ".autoenv", ".autoenv.zsh", ".inputrc", ".tmux.conf"),
     *(".envrc", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile"),
     *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".gdbinit", ".lldbinit"),
     # agents like this one
-    *(".cass", ".agents", ".claude", ".codex", ".cursor", ".gemini", ".mcp.json"),
+    *(
+        ".cass",
+        ".agents",
+        ".claude",
+        ".codex",
+        ".cursor",
+        ".gemini",
+        ".mcp.json",
+        ".windsurf",
+        ".continue",
+        ".opencode",
+    ),
+    *(
+        ".roo",
+        "opencode.json",
+        "opencode.jsonc",
+        ".crush.json",
+        "crush.json",
+        ".kiro",
+        ".qwen",
+        ".aider.conf.yml",
+        ".amazonq",
+    ),
 )
 """Files, and directories with all below them, that make other programs run something. A star is any part of a name."""
 
+OF_GIT = frozenset({"config", "config.worktree", "commondir", "hooks", "info", "modules", "worktrees"})
+"""What in a repository says which programs git runs. By its ``HEAD`` a directory is one, whatever its name."""
+
 # Letters are compared without case: on some disks `.GIT` is `.git`.
 _GUARDED = re.compile(f"/(?:{'|'.join(map(re.escape, GUARDED))})(?:/|$)".replace(r"\*", "[^/]*"), re.IGNORECASE)
+# The disk of a Mac does not see these characters in a name; for it `.g\u200cit` is `.git`.
+_UNSEEN = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 # Below these are environments and memory, those of the worker with its keys among them.
 _PROCESS = re.compile(r"/proc/\d+(/|$)")
 
@@ -110,14 +142,23 @@ def _reach(text: str, place: Place, write: bool) -> Reach:
         path=path,
         write=write,
         inside=shelved or _is_below(path, str(place.root)),
-        guarded=is_guarded(path),
+        guarded=is_guarded(path) or (write and _is_of_repository(path, str(place.root))),
         private=(own and not readable) or _PROCESS.match(path) is not None,
     )
 
 
 def is_guarded(path: str) -> bool:
     """Whether an absolute path, or one below the workspace with a slash before it, is one of `GUARDED` or in one."""
-    return _GUARDED.search(path) is not None
+    return _GUARDED.search(path.translate(_UNSEEN)) is not None
+
+
+def _is_of_repository(path: str, root: str) -> bool:
+    """Whether `path` makes a directory of the workspace `root` a repository, or says what git runs for one."""
+    parts = path.removeprefix(root.rstrip("/") + "/").split("/")
+    if parts[-1] == "HEAD" or (sys.platform == "darwin" and parts[-1].upper() == "HEAD"):
+        return True
+    tops = ("/".join((root, *parts[:at])) for at, part in enumerate(parts) if part.lower() in OF_GIT)
+    return any(os.path.lexists(f"{top}/HEAD") for top in tops)
 
 
 def _check_length(path: str, text: str) -> None:

@@ -107,12 +107,17 @@ def test_a_path_that_links_make_too_long_is_refused(workspace):
         *((name, True) for name in (".nvimrc", ".VIMRC", ".claude/settings.json", "a/.cursor/mcp.json", ".fleet/x")),
         *((name, True) for name in (".run/a.run.xml", ".theia/tasks.json", ".pre-commit-config.yaml", ".bashrc")),
         *((name, True) for name in (".github/workflows", ".github/workflows/ci.yml", "a/.GitHub/workflows/ci.yml")),
+        *((name, True) for name in (".g\u200cit/config", ".github/actions/a/action.yml", ".helix/languages.toml")),
+        *((name, True) for name in ("bare/HEAD", "bare/config", "bare/hooks/update", "new/HEAD", "bare/worktrees/a/x")),
+        *((name, False) for name in ("bare/objects/a", "new/config", "new/hooks/x", "config", "head", "info/HEADER")),
         *((name, False) for name in (".github/x", ".gitignore", "git/x", "envrc", ".envrc.example", "cass/x")),
         *((name, False) for name in ("code-workspace", "workflows/ci.yml", "a.sublime-project.md", "xexrc", "a.run")),
     ],
 )
 def test_files_that_other_programs_run_are_guarded_by_any_spelling_and_link(workspace, text, guarded):
     (workspace.root / ".git" / "hooks").mkdir(parents=True)
+    (workspace.root / "bare").mkdir()
+    (workspace.root / "bare" / "HEAD").touch()
     (workspace.root / "hooks").symlink_to(".git/hooks")
     assert reach(text, workspace.place, write=True).guarded is guarded
 
