@@ -292,14 +292,16 @@ class Session:
             config.require_key(settings)
             left, self.desk.provider = self.desk.provider, providers.connect(settings.connection)
             self._closing.append(asyncio.ensure_future(left.aclose()))  # its connections, and a server of its own
-        self.settings = settings
+        before, self.settings = self.settings, settings
         self.desk.place = replace(self.desk.place, environ=self._environ())
         self.desk.secrets = self._secrets()
         self.desk.provider_name = settings.connection.provider
         self.desk.model, self.desk.effort = settings.model, settings.effort
-        self.desk.context_limit, self.desk.max_tokens = settings.context_limit, settings.max_tokens
         self.desk.context_assumed, self.desk.bill.facts = settings.context_assumed, settings.facts
         self.desk.supports_tools = settings.supports_tools
+        if _sizes(before) != _sizes(settings):  # else what the requests taught of this model holds on
+            self.desk.context_limit, self.desk.max_tokens = settings.context_limit, settings.max_tokens
+            self.desk.density, self.desk.told_full = 1.0, False
         self.show(self.state)
 
     def _is_changed(self) -> bool:
@@ -467,3 +469,8 @@ def _seen(found: list[Record]) -> dict[str, str]:
         if isinstance(record, ToolResult) and record.seen:
             seen.update(record.seen)
     return seen
+
+
+def _sizes(settings: Settings) -> tuple[str, str, int, int]:
+    """The model, and how long its requests and answers may be."""
+    return settings.connection.provider, settings.model, settings.context_limit, settings.max_tokens

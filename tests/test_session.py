@@ -428,6 +428,23 @@ async def test_another_model_answers_from_the_next_turn_and_a_wrong_one_changes_
 
 
 @asynchronous
+async def test_what_a_refusal_taught_of_a_model_is_true_of_that_model_alone(home, workspace):
+    home.make()
+    refusal = scripted.fails(400, {"error": {"message": "prompt is too long: 9000 tokens > 4096 maximum"}})
+    with scripted.Server([refusal, scripted.says("a")]) as server:
+        entry = {"id": "work", "base_url": server.base_url, "default_model": "m"}
+        home.providers.write_text(json.dumps({"providers": [entry]}))
+        async with await Session.new(home=home.root, cwd=workspace, provider="work") as session:
+            before = session.desk.context_limit, session.desk.max_tokens, session.desk.density
+            await take(session)
+            learnt = session.desk.context_limit, session.desk.max_tokens, session.desk.density
+            session.set_model(None, None, "high")
+            assert (session.desk.context_limit, session.desk.max_tokens, session.desk.density) == learnt != before
+            session.set_model(None, "other")
+            assert (session.desk.context_limit, session.desk.max_tokens, session.desk.density) == before
+
+
+@asynchronous
 async def test_a_key_that_was_configured_meanwhile_is_used_when_its_provider_is_chosen(home, workspace, monkeypatch):
     monkeypatch.setenv("OLD_KEY", "sk-old")
     home.make()

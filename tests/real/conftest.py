@@ -117,10 +117,10 @@ def model_server(fetched: tuple[Path, ...], tmp_path_factory: pytest.TempPathFac
         yield url
 
 
-@pytest.fixture
-def small_server(fetched: tuple[Path, ...], tmp_path: Path) -> Iterator[str]:
+@pytest.fixture(scope="session")
+def small_server(fetched: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Another one, whose context of 2,048 tokens is soon full."""
-    with model(fetched, 2048, tmp_path / "log") as url:
+    with model(fetched, 2048, tmp_path_factory.mktemp("small-server") / "log") as url:
         yield url
 
 

@@ -12,16 +12,21 @@ from typing import Any
 
 import pytest
 
+from cass import inbox
+from cass.home import Home
+
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("real")]
 
 BIN = Path(__file__).parent.parent.parent / "bin"
+KINDS = ("openai-compatible", "openai-responses", "anthropic")
+"""The APIs that the server speaks."""
 TOOLS = ("ls", "read", "grep", "write", "edit", "shell")
 
 
 class Person:
     """Somebody in a directory with a home of its own, whose provider is the model server."""
 
-    def __init__(self, root: Path, url: str) -> None:
+    def __init__(self, root: Path, url: str, kind: str = "openai-compatible") -> None:
         self.home = root / "home" / ".cass"
         self.cwd = root / "work"
         self.cwd.mkdir(parents=True)
@@ -31,7 +36,7 @@ class Person:
         self.environ["CASS_MODE"] = "workspace-edit"  # all tools are offered; those that ask are denied
         self.url = url
         self.home.mkdir(parents=True, mode=0o700)
-        provider = {"id": "here", "kind": "openai-compatible", "base_url": url}
+        provider = {"id": "here", "kind": kind, "base_url": url}
         (self.home / "providers.json").write_text(json.dumps({"providers": [provider]}))
 
     def start(self, program: str, *arguments: str) -> "subprocess.Popen[str]":
@@ -51,6 +56,11 @@ class Person:
         (path,) = (self.home / "conversations").glob("*.jsonl")
         return path.stem
 
+    def write(self, *records: dict[str, Any]) -> None:
+        """Put records at the end of the chat."""
+        with (self.home / "conversations" / f"{self.chat()}.jsonl").open("a") as file:
+            file.writelines(json.dumps(record) + "\n" for record in records)
+
     def records(self) -> list[dict[str, Any]]:
         return lines(self.home / "conversations" / f"{self.chat()}.jsonl")
 
@@ -65,11 +75,25 @@ class Person:
 
     def asked(self) -> str:
         """The last request as the server has it in its context: the very text that the model went on from."""
-        with urllib.request.urlopen(f"{self.url}/slots") as answer:
-            (slot,) = json.load(answer)
-        assert 0 < slot["n_prompt_tokens"] <= slot["n_ctx"] == 8192
-        prompt: str = slot["prompt"]
-        return prompt
+        return context(self.url, 8192)
+
+
+def context(url: str, tokens: int) -> str:
+    """The text that a server of so many tokens has in its context."""
+    with urllib.request.urlopen(f"{url}/slots") as answer:
+        (slot,) = json.load(answer)
+    assert 0 < slot["n_prompt_tokens"] <= slot["n_ctx"] == tokens
+    prompt: str = slot["prompt"]
+    return prompt
+
+
+def said(role: str, id: str, content: str, **more: Any) -> dict[str, Any]:
+    """The record of a message."""
+    return {"type": "message", "role": role, "id": id, "content": content, "created_at": AT, **more}
+
+
+AT = "2026-06-20"
+END = {"type": "turn_end", "turn": "old", "answers": ["old"], "outcome": "done", "created_at": AT}
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -127,21 +151,19 @@ def test_a_worker_killed_in_mid_stream_is_resumed_by_the_next_message(person):
     assert "Please go on." in person.asked()
 
 
-def test_a_context_that_overflows_is_summarised_and_the_turn_succeeds(tmp_path, small_server):
-    person = Person(tmp_path, small_server)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_context_that_overflows_is_summarised_and_the_turn_succeeds(tmp_path, small_server, kind):
+    person = Person(tmp_path, small_server, kind)
     wrong = {"models": [{"id": "default", "provider": "here", "context_length": 100_000}]}
     (person.home / "models.json").write_text(json.dumps(wrong))
-    person.environ["CASS_MODEL"] = "default"
-    person.run("cass", "-p", "Say hello.")
-    chat = person.home / "conversations" / f"{person.chat()}.jsonl"
-    old = {"type": "message", "role": "user", "id": "old", "content": "fox river " * 600, "created_at": "2026-06-20"}
-    answer = {"type": "message", "role": "assistant", "id": "answer", "content": "I see.", "created_at": "2026-06-20"}
-    end = {"type": "turn_end", "turn": "old", "answers": ["old"], "outcome": "done", "created_at": "2026-06-20"}
-    with chat.open("a") as file:
-        file.writelines(json.dumps(record) + "\n" for record in (old, answer, end))
+    person.environ |= {"CASS_MODEL": "default", "CASS_MAX_TOKENS": "20", "CASS_MODE": "read-only"}
+    person.run("cass", "-P", "demo", "-p", "Say hello.")
+    person.write(said("user", "old", "fox river " * 600), said("assistant", "answer", "I see."), END)
 
-    out, err = person.run("cass", "-p", "Say hello again.", "--resume", person.chat())[1:]
+    out, err = person.run("cass", "-p", "Say hello again.", "-P", "here", "--resume", person.chat())[1:]
     (summary,) = [record for record in person.records() if record["type"] == "compaction"]
+    assert "exceeds the available context size (2048 tokens)" in err
+    assert "from now on default is taken to have a context of 2,048 tokens" in err
     assert summary["summary"].strip(), err
     assert summary["usage"]["input"] > 0
     ends = [record for record in person.records() if record["type"] == "turn_end"]
@@ -150,12 +172,11 @@ def test_a_context_that_overflows_is_summarised_and_the_turn_succeeds(tmp_path, 
 
 
 def test_one_chat_goes_on_through_each_api_of_the_server(person):
-    kinds = ("openai-compatible", "openai-responses", "anthropic")
-    entries = [{"id": f"by-{kind}", "kind": kind, "base_url": person.url} for kind in kinds]
+    entries = [{"id": f"by-{kind}", "kind": kind, "base_url": person.url} for kind in KINDS]
     (person.home / "providers.json").write_text(json.dumps({"providers": entries}))
     person.environ |= {"CASS_MAX_TOKENS": "20", "CASS_MODE": "read-only"}
     chat: tuple[str, ...] = ()
-    for kind in kinds:
+    for kind in KINDS:
         status, out, err = person.run("cass", "-P", f"by-{kind}", "-p", f"Say {kind}.", *chat)
         answer = person.answers()[-1]
         assert out.strip() == answer["content"].strip() != "", err
@@ -165,10 +186,38 @@ def test_one_chat_goes_on_through_each_api_of_the_server(person):
         assert 0 < answer["usage"]["output"] <= 20
         chat = ("--resume", person.chat())
         asked = person.asked()
-        assert all(f"Say {one}." in asked for one in kinds[: kinds.index(kind) + 1])
+        assert all(f"Say {one}." in asked for one in KINDS[: KINDS.index(kind) + 1])
         assert all(before["content"] in asked for before in person.answers()[:-1])
         assert '"name": "grep"' in asked
     assert answer["usage"]["cache_read"] > 0
+
+
+def test_one_worker_goes_between_two_servers_with_a_call_and_thoughts_in_the_history(person, small_server):
+    urls = {"large": (person.url, 8192), "small": (small_server, 2048)}
+    kinds = {"large": "openai-compatible", "small": "anthropic"}
+    entries = [{"id": id, "kind": kinds[id], "base_url": url} for id, (url, _) in urls.items()]
+    (person.home / "providers.json").write_text(json.dumps({"providers": entries}))
+    person.environ |= {"CASS_PROVIDER": "large", "CASS_MAX_TOKENS": "20", "CASS_MODE": "read-only"}
+    person.run("cass", "-P", "demo", "-p", "Say one.")
+    call = {"id": "c1", "name": "read", "arguments": {"path": "notes.txt"}}
+    result = {"type": "tool_result", "tool_call_id": "c1", "name": "read", "content": "A fox.", "ok": True}
+    asked = said("assistant", "asked", "I read it.", reasoning="A thought.", tool_calls=[call])
+    person.write(said("user", "old", "Read it."), asked, result | {"created_at": AT})
+    person.write(said("assistant", "told", "It lives near the river."), END)
+
+    files = Home(person.home).files(person.chat())
+    workers = set()
+    for number, id in enumerate(("large", "small", "large")):
+        inbox.put(files, {"type": "model", "provider": id, "model": "default"})
+        out, err = person.run("cass-send", person.chat(), "--wait", f"Say it {number} times.")[1:]
+        assert out.strip() == person.answers()[-1]["content"].strip() != "", err
+        text = context(*urls[id])
+        for words in ("Say one.", "I read it.", '"notes.txt', "A fox.", "near the river"):
+            assert words in text
+        assert all(f"Say it {n} times." in text for n in range(number + 1))
+        assert "A thought." not in text
+        workers.add(worker(person))
+    assert len(workers) == 1
 
 
 def worker(person: Person) -> int:
