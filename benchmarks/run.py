@@ -28,6 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / "bin"
 DELTAS = (200, 20_000)
+CHATS = 10_000
 PYTHON = [str(ROOT / ".venv/bin/python"), "-I"]
 
 
@@ -212,6 +213,32 @@ def start(scratch: contextlib.ExitStack) -> list[Row]:
     return [row(1.3, "--version"), row(1.6, "ls"), row(1.6, "status", "--json")]
 
 
+EACH_HEAD = """
+import os, sys
+for name in os.listdir(sys.argv[1]):
+    fd = os.open(f"{sys.argv[1]}/{name}", os.O_RDONLY)
+    os.pread(fd, 4096, 0)
+    os.close(fd)
+"""
+
+
+def resume(scratch: contextlib.ExitStack) -> list[Row]:
+    home = scratch_home(scratch)
+    fill(home, CHATS)
+    environ = environment(home)
+    heads = [*PYTHON, "-c", EACH_HEAD, str(home / ".cass/conversations")]
+    command = [str(BIN / "cass"), "--resume"]
+    shown = b"go on with a chat"
+
+    def floor() -> Cost:
+        return run(heads, environ)
+
+    return [
+        Row(f"cass --resume, {CHATS:,} chats, a list", 10, lambda: run(command, environ), floor),
+        Row(f"cass --resume, {CHATS:,} chats, picker", 13, lambda: drawn(command, environ, shown), floor),
+    ]
+
+
 def send(scratch: contextlib.ExitStack) -> list[Row]:
     home = scratch_home(scratch)
     fill(home, 1)
@@ -261,6 +288,7 @@ def scratch_home(scratch: contextlib.ExitStack) -> Path:
 
 GROUPS: dict[str, Callable[[contextlib.ExitStack], list[Row]]] = {
     "start": start,
+    "resume": resume,
     "send": send,
     "once": once,
     "prompt": prompt,
@@ -281,7 +309,7 @@ def show(row: Row) -> str:
         ours, floors = ([getattr(cost, unit) for cost in costs] for costs in (row.costs, row.floors))
         for pick in (min, statistics.median):
             cells.append(f"{pick(ours):6.0f} /{pick(floors):5.0f} ={pick(ours) / pick(floors):5.2f}")
-    return f"{row.name:34}" + "  ".join(cells) + f"   < {row.reach}"
+    return f"{row.name:42}" + "  ".join(cells) + f"   < {row.reach}"
 
 
 def main() -> None:
@@ -297,7 +325,7 @@ def main() -> None:
     compileall.compile_dir(ROOT / "cass", quiet=1)
     print(f"milliseconds, ours / floor = ratio, {given.runs} runs each, in turn\n")
     print(
-        f"{'':34}" + "  ".join(f"{head:22}" for head in ("cpu min", "cpu median", "wall min", "wall median")) + "reach"
+        f"{'':42}" + "  ".join(f"{head:22}" for head in ("cpu min", "cpu median", "wall min", "wall median")) + "reach"
     )
     for name in given.names or GROUPS:
         with contextlib.ExitStack() as scratch:

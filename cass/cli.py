@@ -257,15 +257,15 @@ def _interactive(given: dict[str, Any]) -> int:
 
 def _resume(given: dict[str, Any]) -> int:
     """Have a chat of this directory picked; where there is none, say so."""
-    from cass import catalogue, launch, subcommands
+    from cass import launch, subcommands
 
-    cwd = given["cwd"] or here()
-    if not catalogue.summaries(_home(), cwd):
-        subcommands.print_chats(cwd, everything=False, as_json=False)
-        return 0
     _settle()
+    cwd = given["cwd"] or here()
     flags_given = flags({**given, "cwd": None})
-    return launch.resume(_home(), options(given), _pick, cwd=cwd, worker_flags=flags_given)
+    status = launch.resume(_home(), options(given), _pick, cwd=cwd, worker_flags=flags_given)
+    if status is None:
+        subcommands.print_chats(cwd, everything=False, as_json=False)
+    return status or 0
 
 
 def _pick(*given: Any) -> int | None:

@@ -107,12 +107,14 @@ def _last_turn(files: Files) -> list[str]:
 
 def resume(
     home: Home, options: Options, pick: Callable[..., int | None], *, cwd: Path, worker_flags: Sequence[str]
-) -> int:
+) -> int | None:
     """Have the person pick a chat of `cwd` and go on with it, in place of this process; return 0 where they pick none.
 
-    `pick` is that of the picker, handed in as `compose` is to `run`.
+    `pick` is that of the picker, handed in as `compose` is to `run`. None: there is no chat of `cwd`.
     """
     found = catalogue.summaries(home, cwd)
+    if not found:
+        return None
     lines = listing.lines(home, found, standing.look)
 
     def choose(child: dict[str, Any]) -> int:
