@@ -71,6 +71,7 @@ SUBCOMMANDS = (
     Command("stats", "show what chats have used and cost", Runs.NO_WORKER, "[CHAT]"),
     Command("check", "look whether everything is there and right", Runs.NO_WORKER),
     Command("trust", "look at what this project would configure, and trust it", Runs.NO_WORKER, "[DIR]"),
+    Command("acp", "serve an editor that speaks the Agent Client Protocol", Runs.NO_WORKER),
     Command("setup", "choose provider and model, try them, and write them down", Runs.NO_WORKER),
     Command("local", "chat with a model from a file, through a server of its own", Runs.NO_WORKER, "MODEL.gguf"),
     Command("login", "keep the key of a provider, once it works", Runs.NO_WORKER, "PROVIDER"),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cass import catalogue, commands, listing
-from cass.errors import UsageError
+from cass.errors import ConfigError, UsageError
 from cass.home import Files, Home
-from cass.program import CHAT, Program, as_path, err, find, here, out, run_options
+from cass.program import CHAT, Program, as_path, err, find, flags, here, options, out, run_options
 
 if TYPE_CHECKING:
     from cass.dialogue import Dialogue
@@ -279,6 +279,16 @@ def _trust(directory: str | None, lists: bool, remove: bool) -> None:
         review.take(root, Home.find())
     else:
         review.give(root, Home.find())
+
+
+@_subcommand("acp")
+@run_options
+def _acp(**given: Any) -> None:
+    try:
+        from cass.acp import server
+    except ModuleNotFoundError as e:
+        raise ConfigError("cass acp needs a package: pip install 'cassady[acp]'") from e
+    server.run(Home.find(), options(given), flags(given | {"mode": None, "cwd": None}))
 
 
 @_subcommand("setup")

@@ -33,6 +33,7 @@ ORDER = """
     composer.expansion composer.footer composer.slash composer.tree composer.paths composer.completion composer.models
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
     composer.errands composer.asking composer.keyboard composer.compose composer
+    acp.before acp.updates acp.room acp.server acp
     setup launch program schema report branching prune dialogue verdict review
     batch gauge fleet scheduler
     synopsis completions.chats completions.bash completions.zsh completions.fish completions manual
@@ -43,6 +44,7 @@ LATE = {"cli", "program", "subcommands", "providers", "tools"}
 """They hold the tables that name what is loaded only when it is used; nobody else imports inside a function."""
 
 OUTSIDERS = {
+    "acp": {"acp.room", "acp.server", "acp.updates"},
     "click": {"cli", "dialogue", "program", "subcommands", "synopsis"},
     "distributed": {"scheduler"},
     "httpx": {"providers.http"},

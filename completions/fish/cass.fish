@@ -25,7 +25,7 @@ end
 
 # Whether the command line has this subcommand of cass; without an argument: none yet.
 function __cass_in
-    set -l commands ls status branch batch prune wait grep cancel stop approve deny stats check trust setup local login logout export completion paths
+    set -l commands ls status branch batch prune wait grep cancel stop approve deny stats check trust acp setup local login logout export completion paths
     set -l found
     for word in (commandline -opc)[2..-1]
         if contains -- $word $commands
@@ -56,6 +56,7 @@ complete -c cass -n __cass_in -a deny -d 'Refuse what a chat asks'
 complete -c cass -n __cass_in -a stats -d 'Show what chats have used and cost'
 complete -c cass -n __cass_in -a check -d 'Look whether everything is there and right'
 complete -c cass -n __cass_in -a trust -d 'Look at what this project would configure, and trust it'
+complete -c cass -n __cass_in -a acp -d 'Serve an editor that speaks the Agent Client Protocol'
 complete -c cass -n __cass_in -a setup -d 'Choose provider and model, try them, and write them down'
 complete -c cass -n __cass_in -a local -d 'Chat with a model from a file, through a server of its own'
 complete -c cass -n __cass_in -a login -d 'Keep the key of a provider, once it works'
@@ -170,6 +171,24 @@ complete -c cass -n '__cass_in trust' -l list -d 'The directories that you trust
 complete -c cass -n '__cass_in trust' -l remove -d 'Trust it no longer'
 complete -c cass -n '__cass_in trust' -l help -d 'Show this message and exit'
 complete -c cass -n '__cass_in trust' -a '(__fish_complete_directories)'
+complete -c cass -n '__cass_in acp' -s P -l provider -x -a 'fireworks openai anthropic gemini deepseek kimi openrouter groq mistral xai together ollama llama.cpp lmstudio vllm local demo' -d 'Provider to ask, such as openai or ollama'
+complete -c cass -n '__cass_in acp' -s m -l model -x -d 'Model to ask'
+complete -c cass -n '__cass_in acp' -l base-url -x -d 'Any OpenAI-compatible endpoint'
+complete -c cass -n '__cass_in acp' -l api-key-env -x -d 'Variable that holds the API key'
+complete -c cass -n '__cass_in acp' -l readonly -d 'Only look: ls, read, grep in the workspace'
+complete -c cass -n '__cass_in acp' -l workspace-edit -d 'Change files; ask before commands'
+complete -c cass -n '__cass_in acp' -l full-access -d 'Every tool, everywhere, unasked'
+complete -c cass -n '__cass_in acp' -l yolo -d 'The same'
+complete -c cass -n '__cass_in acp' -l sandbox -l no-sandbox -d 'Hold commands in; default: in workspace-edit mode'
+complete -c cass -n '__cass_in acp' -l net -l no-net -d 'Give commands in the sandbox the network'
+complete -c cass -n '__cass_in acp' -l effort -x -a 'low medium high off' -d 'How much the model reasons'
+complete -c cass -n '__cass_in acp' -l max-tokens -x -d 'Output limit of one answer'
+complete -c cass -n '__cass_in acp' -l max-turns -x -d 'Stop a turn after N requests'
+complete -c cass -n '__cass_in acp' -l max-cost -x -d 'Stop once it has cost that'
+complete -c cass -n '__cass_in acp' -l max-tool-output -x -d 'Characters of a tool result sent'
+complete -c cass -n '__cass_in acp' -l config -r -F -d 'Use FILE in place of config.json'
+complete -c cass -n '__cass_in acp' -l cwd -x -a '(__fish_complete_directories)' -d 'The workspace; default: this directory'
+complete -c cass -n '__cass_in acp' -l help -d 'Show this message and exit'
 complete -c cass -n '__cass_in setup' -s P -l provider -x -a 'fireworks openai anthropic gemini deepseek kimi openrouter groq mistral xai together ollama llama.cpp lmstudio vllm local demo' -d 'Such as openai or ollama; default: you are asked'
 complete -c cass -n '__cass_in setup' -s m -l model -x -d 'Model to ask; default: picked from what the server lists'
 complete -c cass -n '__cass_in setup' -l base-url -x -d 'Address of another server'
