@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from cass import rules as given
 from cass.compound import Uncertain
+from cass.pattern import pattern
 from cass.rules import READS, RUNS, WRITES, Rules
 
 
@@ -139,7 +140,7 @@ def _question(mode: Mode, rules: Rules, action: Action) -> str | None:
 
 
 _FRONT = r"(?:^|[\s;&|(`'\"/])"
-_DESTRUCTIVE = re.compile(
+_DESTRUCTIVE = pattern(
     _FRONT + r"(?:rm|rmdir|shred|truncate|dd|mkfs[.\w]*|fdisk|parted|kill|killall|pkill|shutdown|reboot|"
     r"drop\s+(?:table|database)|chmod|chown)\b|(?<!>)>(?!>)\s*[^&\s]|-delete\b",
     re.IGNORECASE,
@@ -148,12 +149,10 @@ _DESTRUCTIVE = re.compile(
 # every `git` of a long command would be followed to its end.
 _DESTRUCTIVE_OF = (
     (
-        re.compile(_FRONT + r"git\s", re.IGNORECASE),
-        re.compile(
-            r"\s(?:reset|clean|push|checkout|restore|rebase|branch\s+-D|stash\s+(?:drop|clear))\b", re.IGNORECASE
-        ),
+        pattern(_FRONT + r"git\s", re.IGNORECASE),
+        pattern(r"\s(?:reset|clean|push|checkout|restore|rebase|branch\s+-D|stash\s+(?:drop|clear))\b", re.IGNORECASE),
     ),
-    (re.compile(_FRONT + r"docker\s", re.IGNORECASE), re.compile(r"\s(?:rm|rmi|prune)\b", re.IGNORECASE)),
+    (pattern(_FRONT + r"docker\s", re.IGNORECASE), pattern(r"\s(?:rm|rmi|prune)\b", re.IGNORECASE)),
 )
 
 

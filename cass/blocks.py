@@ -8,12 +8,12 @@ by id, never by the order in which the two files were read, and never by a clock
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from cass.pattern import pattern
 from cass.records import (
     Approval,
     ApprovalRequest,
@@ -299,7 +299,7 @@ def _key(record: Record) -> tuple[str, ...] | None:
 
 # ---- who decided ----------------------------------------------------------------------------------------------------
 
-_CALLER = re.compile(r"(?P<user>.+?) by (?P<program>.+), pid (?P<pid>\d+)")
+_CALLER = pattern(r"(?P<user>.+?) by (?P<program>.+), pid (?P<pid>\d+)")
 _THROUGH = {"cass-compose": "in the composer", "cass approve": "with cass approve", "cass deny": "with cass deny"}
 
 

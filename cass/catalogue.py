@@ -5,7 +5,6 @@ Lists read the head and the end of each file as plain JSON: ten thousand chats t
 
 import contextlib
 import os
-import re
 import stat
 import time
 from pathlib import Path
@@ -14,11 +13,12 @@ from typing import Any, NamedTuple
 from cass import jsonl, presence
 from cass.errors import NoChat, UsageError
 from cass.home import Files, Home
+from cass.pattern import pattern
 
 _HEAD = 4096
 _TITLE_WITHIN = 1 << 18
 """The first user message stands behind the system prompt, with at most 32 KiB of project instructions in it."""
-_SAID = re.compile(
+_SAID = pattern(
     rb'\{"type":"(?:message","role":"user","id":"[^"]*|user)","content":"((?:[^"\\]|\\u[0-9a-f]{4}|\\[^u]){0,400})'
 )
 """The beginning of what a user says, as `records.encode` writes it, and as Cassady 0.4 did.

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from cass.pattern import pattern
+
 LONGEST = 1 << 16
 """Characters of a command that is taken apart; more is no command that a person had in mind when they wrote a rule."""
 
@@ -68,21 +70,21 @@ class Part(NamedTuple):
 
 _TRANSPARENT = frozenset({"!", "time", "nohup", "command"})
 _RESERVED = frozenset("if then elif else fi for while until do done case esac in select function coproc".split())
-_SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./^-]+")
+_SAFE = pattern(r"[A-Za-z0-9_@%+=:,./^-]+")
 # Not elsewhere: a line continued inside a word or an operator joins what must not be read apart.
-_BLANKS = re.compile(r"[ \t](?:[ \t]|\\\n)*")
-_COMMENT = re.compile(r"#[^\n]*")
-_BETWEEN = re.compile(r"&&|\|\||\|&|[|;&\n]")
-_HARMLESS = re.compile(r"(?:(?:[12]?>>?|&>>?|0?<)[ \t]*/dev/null|[12]?>&[12])(?=[ \t\n;&|<>]|$)")
-_REDIRECTION = re.compile(r"\d*(?:<<<|<>|<|>>|>\||>)|&>>?")
-_LITERAL = re.compile(r"[A-Za-z0-9_@%+=:,./^~!#-]+")
-_WILDCARDS = re.compile(r"[*?]+")
+_BLANKS = pattern(r"[ \t](?:[ \t]|\\\n)*")
+_COMMENT = pattern(r"#[^\n]*")
+_BETWEEN = pattern(r"&&|\|\||\|&|[|;&\n]")
+_HARMLESS = pattern(r"(?:(?:[12]?>>?|&>>?|0?<)[ \t]*/dev/null|[12]?>&[12])(?=[ \t\n;&|<>]|$)")
+_REDIRECTION = pattern(r"\d*(?:<<<|<>|<|>>|>\||>)|&>>?")
+_LITERAL = pattern(r"[A-Za-z0-9_@%+=:,./^~!#-]+")
+_WILDCARDS = pattern(r"[*?]+")
 # Names of files that a word becomes may be options, unless its beginning says already what they are.
-_BEGINS_SAFELY = re.compile(r"[A-Za-z0-9_./]|--?[A-Za-z0-9-]+=")
-_SINGLE = re.compile(r"'([^']*)'")
-_DOUBLE = re.compile(r'"((?:[^"\\$`]|\\[^\n]|\\\n)*)"')
-_ESCAPE = re.compile(r"\\([\x20-\x7e])")
-_IN_DOUBLE = re.compile(r'\\([$`"\\])|\\\n')
+_BEGINS_SAFELY = pattern(r"[A-Za-z0-9_./]|--?[A-Za-z0-9-]+=")
+_SINGLE = pattern(r"'([^']*)'")
+_DOUBLE = pattern(r'"((?:[^"\\$`]|\\[^\n]|\\\n)*)"')
+_ESCAPE = pattern(r"\\([\x20-\x7e])")
+_IN_DOUBLE = pattern(r'\\([$`"\\])|\\\n')
 _OBSTACLES = {
     "$": "an expansion, which $ begins",
     "`": "a command in backquotes",
@@ -333,10 +335,10 @@ def _subcommand(values: list[str]) -> int:
 
 # ---- mentions -------------------------------------------------------------------------------------------------------
 
-_SEPARATORS = re.compile(r"[;&|\n()`]+|\$\(")
-_ANSI_C = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
-_ESCAPED = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|(.))", re.DOTALL)
-_IFS = re.compile(r"\$IFS\b|\$\{IFS[^}]*\}")
+_SEPARATORS = pattern(r"[;&|\n()`]+|\$\(")
+_ANSI_C = pattern(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_ESCAPED = pattern(r"\\(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|(.))", re.DOTALL)
+_IFS = pattern(r"\$IFS\b|\$\{IFS[^}]*\}")
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "E": "\x1b"}
 _LEADING = _RESERVED | {"!", "{", "}", "[", "[["}
 _RUN_BY_FIND = frozenset({"-exec", "-execdir", "-ok", "-okdir"})

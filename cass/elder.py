@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from cass import jsonl
+from cass.pattern import pattern
 
 KINDS = frozenset(("user", "assistant", "tool"))
 """The types of lines that only Cassady 0.4 wrote; its first two are those of today, with fewer fields."""
 
 _LINES = 8
 """So many lines of a chat are looked at to tell who wrote it: its first message is the third."""
-_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,3}))?\d*(?:\+00:00|Z)")
+_TIME = pattern(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,3}))?\d*(?:\+00:00|Z)")
 
 
 def wrote(chat: Path) -> bool:

@@ -4,7 +4,9 @@ import fnmatch
 import re
 from collections.abc import Collection, Mapping
 
-_SECRET = re.compile(
+from cass.pattern import pattern
+
+_SECRET = pattern(
     r"(?:^|_)(?:API_?KEYS?|KEYS?|TOKENS?|PAT|SECRETS?|PASSWORDS?|PASSWD|PASS|PASSPHRASE|PWD|CREDENTIALS?|AUTH|DSN)(?:_|$)"
     r"|(?:APIKEY|TOKEN|SECRET|PASSWORD|PASSWD)$",
     re.IGNORECASE,
@@ -12,7 +14,7 @@ _SECRET = re.compile(
 KEY_CHARS = 16
 """A shorter key stands for none (``EMPTY``, ``ollama``) and may well be part of an ordinary value."""
 _ORDINARY = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK"})
-_CREDENTIALS = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
+_CREDENTIALS = pattern(r"://[^/\s:@]*:[^/\s@]+@")
 """An address with a password in it, as in ``DATABASE_URL``."""
 
 

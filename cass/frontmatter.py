@@ -6,8 +6,10 @@ too). Anything else is passed over, never an error.
 
 import re
 
-_HEAD = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_KEY = re.compile(r"([A-Za-z][\w-]*):(?:[ \t]+(.*)|[ \t]*)$")
+from cass.pattern import pattern
+
+_HEAD = pattern(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+_KEY = pattern(r"([A-Za-z][\w-]*):(?:[ \t]+(.*)|[ \t]*)$")
 
 
 def split(content: bytes) -> tuple[dict[str, str], str]:

@@ -12,6 +12,8 @@ import stat
 from collections.abc import Callable
 from functools import lru_cache
 
+from cass.pattern import pattern
+
 HEAVY = (
     *("node_modules", "bower_components", "vendor", "target", "__pycache__", "site-packages"),
     *(".venv", ".tox", ".nox", ".eggs", "*.egg-info", ".gradle", ".next", ".nuxt", ".terraform"),
@@ -132,8 +134,8 @@ _Kind = tuple[bool, bool, bool]  # ignored, matched against the name alone, for 
 _Run = tuple[bool, bool, Callable[[bytes], object]]  # ignored, matched against the name alone, match
 _NAME, _END, _REGEX, _BEGIN = range(4)
 _Hint = tuple[int, bytes]  # what a name must be, end in or match; or how the path below the ignore file must begin
-_WIDE = re.compile(rb"[\[\\]|[^/]\*\*")
-_SPECIAL = re.compile(rb"[*?\[\\]")
+_WIDE = pattern(rb"[\[\\]|[^/]\*\*")
+_SPECIAL = pattern(rb"[*?\[\\]")
 
 
 @lru_cache(maxsize=4096)  # the same lines stand in the ignore files of many projects
@@ -310,9 +312,7 @@ def _git_directory(root: str) -> str:
     return os.path.join(directory, os.fsdecode(common)) if common else directory
 
 
-_EXCLUDES_FILE = re.compile(
-    rb'^[ \t]*\[core\][^\[]*?^[ \t]*excludesfile[ \t]*=[ \t]*"?([^"\r\n]+?)"?[ \t]*$', re.I | re.M
-)
+_EXCLUDES_FILE = pattern(rb'^[ \t]*\[core\][^\[]*?^[ \t]*excludesfile[ \t]*=[ \t]*"?([^"\r\n]+?)"?[ \t]*$', re.I | re.M)
 
 
 def _info_exclude(git_directory: str) -> bytes:

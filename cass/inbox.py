@@ -12,7 +12,6 @@ shell writes into it (``echo hi > in``) is a plain message, never a command.
 import contextlib
 import errno
 import os
-import re
 import select
 import stat
 import time
@@ -22,8 +21,9 @@ from typing import Any, NamedTuple
 from cass import jsonl
 from cass.errors import CassError, UsageError
 from cass.home import Files, create_private, make_private
+from cass.pattern import pattern
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ID = pattern(r"[A-Za-z0-9_-]{1,64}")
 TAKEN = ".taken-"
 BAD = ".bad-"
 BACK = ".back-"

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from cass.pattern import pattern
+
 
 class Quirks(NamedTuple):
     """Where a server departs from the API that it is said to be compatible with."""
@@ -105,7 +107,7 @@ ASSUMED_CONTEXT = 32_768
 """Tokens that a model of which nothing is known is given."""
 
 
-_LOCAL = re.compile(r"localhost|127(\.\d{1,3}){3}|0\.0\.0\.0|::1")
+_LOCAL = pattern(r"localhost|127(\.\d{1,3}){3}|0\.0\.0\.0|::1")
 
 
 def is_url(text: str) -> bool:

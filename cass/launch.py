@@ -23,6 +23,7 @@ from cass.composer.attention import forget_state
 from cass.config import Options
 from cass.errors import UsageError
 from cass.home import Files, Home
+from cass.pattern import pattern
 from cass.records import Assistant, User
 from cass.tail import Tail
 from cass.welcome import welcome
@@ -195,7 +196,7 @@ def hush(terminal: int) -> bytes:
     return raw(b"".join(pieces))
 
 
-_PASTE = re.compile(rb"\x1b\[200~(.*?)(\x1b\[201~|\Z)", re.DOTALL)
+_PASTE = pattern(rb"\x1b\[200~(.*?)(\x1b\[201~|\Z)", re.DOTALL)
 
 
 def raw(typed: bytes) -> bytes:

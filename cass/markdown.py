@@ -5,7 +5,6 @@ last, open block is parsed again as lines come, and a fence of code is not parse
 Source of the rules: https://spec.commonmark.org/0.31.2/#phase-1-block-structure
 """
 
-import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
+from cass.pattern import pattern
 from cass.visible import safe
 
 
@@ -76,8 +76,8 @@ class _Marker(NamedTuple):
         return " " * (column - self.indent) + line[taken:]
 
 
-_FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})")
-_MAY_START = re.compile(r"\s*$| {0,3}(#|`{3}|~{3}|>|[-=*+_|]|\d+[.)])|.*\|")
+_FENCE = pattern(r"( {0,3})(`{3,}|~{3,})")
+_MAY_START = pattern(r"\s*$| {0,3}(#|`{3}|~{3}|>|[-=*+_|]|\d+[.)])|.*\|")
 _CLOSED_AT_ONCE = frozenset({"heading_open", "hr"})
 _CLOSED_BY_BLANK = frozenset({"paragraph_open", "table_open", "blockquote_open"})
 

@@ -14,6 +14,7 @@ import orjson
 
 from cass import gguf
 from cass.known import LOCAL_CONTEXT, PROVIDERS, is_local
+from cass.pattern import pattern
 
 PER = 1_000_000
 """Prices are for so many tokens."""
@@ -92,9 +93,9 @@ _VENDORS = {
     "z-ai": "zai",
 }
 """Their names of those whom we call otherwise."""
-_DATE = re.compile(r"[-@](20\d\d-?\d\d-?\d\d|latest)$")
-_VARIANT = re.compile(r":[a-z]+$")
-_BEDROCK = re.compile(r"^(?:[a-z]+\.)?anthropic\.|-v\d(?::\d+)?$")
+_DATE = pattern(r"[-@](20\d\d-?\d\d-?\d\d|latest)$")
+_VARIANT = pattern(r":[a-z]+$")
+_BEDROCK = pattern(r"^(?:[a-z]+\.)?anthropic\.|-v\d(?::\d+)?$")
 
 
 @cache

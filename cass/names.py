@@ -3,8 +3,10 @@
 import os
 import re
 
+from cass.pattern import pattern
+
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
-_ESCAPED = re.compile(rb'\\([0-7]{3}|[abtnvfr"\\])')
+_ESCAPED = pattern(rb'\\([0-7]{3}|[abtnvfr"\\])')
 
 
 def quoted(name: str) -> str:

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 from cass import catalogue, elder, jsonl
 from cass.errors import UsageError
 from cass.home import Home
+from cass.pattern import pattern
 from cass.visible import safe_line
 
 AROUND = 40
 """Characters of a passage on each side of the words that were looked for."""
 _LONGEST_LINE = 64 << 20
 """Bytes; a longer one is no record of ours."""
-_AS_TYPED = re.compile(r"[^\x00-\x1f\"\\\x7f-\U0010ffff]+")
+_AS_TYPED = pattern(r"[^\x00-\x1f\"\\\x7f-\U0010ffff]+")
 """Text that stands in JSON as it is, and that has no other case but those of ASCII."""
 
 

@@ -7,6 +7,7 @@ system, date) stands in a note in front of the user message that was the first t
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from cass.pattern import pattern
 from cass.records import Record, User
 
 _IDENTITY = """\
@@ -102,7 +103,7 @@ def block(facts: Mapping[str, str]) -> str | None:
     return "\n".join(["<now>", *lines, "</now>"]) if lines else None
 
 
-_BLOCK = re.compile(r"^<now>\n(.*?)\n</now>$", re.DOTALL | re.MULTILINE)
+_BLOCK = pattern(r"^<now>\n(.*?)\n</now>$", re.DOTALL | re.MULTILINE)
 
 
 def told(records: Iterable[Record]) -> dict[str, str]:

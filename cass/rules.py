@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 from cass import compound
 from cass.compound import Part, Uncertain
+from cass.pattern import pattern
 
 READS = frozenset({"ls", "read", "grep"})
 WRITES = frozenset({"write", "edit"})
 RUNS = frozenset({"shell"})
 
-_RULE = re.compile(r"(\w+)(?:\((.*)\))?", re.DOTALL)
-_WILDCARD = re.compile(r"[*?\[]")
+_RULE = pattern(r"(\w+)(?:\((.*)\))?", re.DOTALL)
+_WILDCARD = pattern(r"[*?\[]")
 
 
 class Rules(NamedTuple):

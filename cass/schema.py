@@ -8,8 +8,9 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 
 from cass.errors import UsageError
+from cass.pattern import pattern
 
-_FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
+_FENCED = pattern(r"```\w*\n(.*?)\n?```", re.DOTALL)
 
 
 class Schema:

@@ -15,6 +15,7 @@ from pathlib import Path
 from cass import frontmatter, trust
 from cass.errors import UsageError
 from cass.home import Home
+from cass.pattern import pattern
 
 FILE = "SKILL.md"
 BYTES = 128 << 10
@@ -25,8 +26,8 @@ LISTED = 8_000
 """Characters of all that it is told about skills; the rest is named without a description, as far as `NAMED` goes."""
 NAMED = 1_000
 
-_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
-_PROJECT = re.compile(r"(\.cass|\.agents)/skills/[^/]+/")
+_NAME = pattern(r"[A-Za-z0-9][\w-]{0,63}", re.ASCII)
+_PROJECT = pattern(r"(\.cass|\.agents)/skills/[^/]+/")
 _FACT = "skill "
 _WORDS = "instructions for kinds of task; before a task that one of them is for, read its file"
 

@@ -15,8 +15,9 @@ from typing import Any
 from cass import jsonl
 from cass.access import Mode
 from cass.errors import UsageError
+from cass.pattern import pattern
 
-_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_ID = pattern(r"[A-Za-z0-9_-]{1,40}")
 _OPTIONS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("provider", "model", "mode", "effort"), str),
     **dict.fromkeys(("max_turns", "max_tokens"), int),

@@ -14,6 +14,7 @@ from pathlib import Path
 from cass import commands, frontmatter, trust
 from cass.errors import UsageError
 from cass.home import Home
+from cass.pattern import pattern
 
 DIRECTORY = "prompts"
 BYTES = 64 << 10
@@ -21,13 +22,13 @@ BYTES = 64 << 10
 DESCRIPTION = 100
 """Characters of a description that a menu shows."""
 
-_NAME = re.compile(r"[A-Za-z][\w-]{0,63}", re.ASCII)
-_PLACE = re.compile(
+_NAME = pattern(r"[A-Za-z][\w-]{0,63}", re.ASCII)
+_PLACE = pattern(
     r"\$\$(?=[1-9@A])|\$(?P<number>[1-9])(?!\d)|(?P<all>\$@|\$ARGUMENTS\b)"
     r"|(?<!\$)\{\{[ ]*(?P<name>[A-Za-z_]\w*)[ ]*\}\}",
     re.ASCII,
 )
-_NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
+_NAMED = pattern(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

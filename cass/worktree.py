@@ -6,16 +6,16 @@ It is git's, from `git worktree add` on, and cass never removes it: `git worktre
 """
 
 import os
-import re
 import subprocess
 import time
 from pathlib import Path
 
 from cass.errors import CassError, UsageError
+from cass.pattern import pattern
 
 BRANCH = "cass/"
 """What the names of their branches begin with."""
-_NAME = re.compile(r"(?!.*(?:\.\.|\.lock$))[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?<!\.)")
+_NAME = pattern(r"(?!.*(?:\.\.|\.lock$))[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?<!\.)")
 
 
 def new_name() -> str:

@@ -1,20 +1,20 @@
 """Completion: what may stand for the word before the cursor. Commands and their arguments, and paths after ``@``."""
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from cass.access import Mode
 from cass.commands import SLASH, Command, find
 from cass.composer.paths import MOST
+from cass.pattern import pattern
 from cass.visible import safe_line
 
 EFFORTS = ("low", "medium", "high", "off")
 """What `/effort` offers and Alt-T goes through."""
 
-_PATH = re.compile(r"(?:^|\s)@(\S*)$")
-_ELSEWHERE = re.compile(r"[/~]|\.\.(/|$)")
+_PATH = pattern(r"(?:^|\s)@(\S*)$")
+_ELSEWHERE = pattern(r"[/~]|\.\.(/|$)")
 """How a path begins that is not below the workspace."""
 
 Matching = Callable[[str, str], Sequence[str] | None]

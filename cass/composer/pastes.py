@@ -5,6 +5,8 @@ The draft is then `held` text; what is sent, kept on disk, or handed to an edito
 
 import re
 
+from cass.pattern import pattern
+
 LINES = 20
 CHARACTERS = 4_000
 """What is longer than either is held."""
@@ -13,7 +15,7 @@ LINES_BY_HAND = 1_000
 
 _FIRST, _LAST = 0xF0000, 0xFFFFD
 """A private plane of Unicode: nobody types these."""
-_STANDS_FOR = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}]")
+_STANDS_FOR = pattern(f"[{chr(_FIRST)}-{chr(_LAST)}]")
 
 
 class Pastes:

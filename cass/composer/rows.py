@@ -1,9 +1,10 @@
 """Rows: text of our own, and text that must be seen whole, as rows of a screen. Pure."""
 
-import re
 from unicodedata import combining, east_asian_width
 
-_HANGS = re.compile(r" *(\S+ )*\S+ {2,}(?=\S)| *")
+from cass.pattern import pattern
+
+_HANGS = pattern(r" *(\S+ )*\S+ {2,}(?=\S)| *")
 """What a row goes on below: the second of two columns, else what the line is indented by."""
 
 

@@ -13,6 +13,7 @@ from prompt_toolkit.output import ColorDepth, Output
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from cass import color
+from cass.pattern import pattern
 
 
 class Terminal:
@@ -83,7 +84,7 @@ def output(terminal: Terminal) -> Output:
     return _Output(cast(TextIO, terminal), size, term=term, default_color_depth=depth, enable_cpr=False)
 
 
-_COMMAND = re.compile("\x1b[]P^_].*?(?:\x1b\\\\|\a)", re.DOTALL)
+_COMMAND = pattern("\x1b[]P^_].*?(?:\x1b\\\\|\a)", re.DOTALL)
 
 
 def without_commands(ansi: str) -> str:

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from cass.blocks import Block, Call, Fold
+from cass.pattern import pattern
 from cass.records import Approval, Fact, Meta, TurnEnd, User
 from cass.visible import safe, safe_line
 
 TITLE_CHARS = 80
-_HUNK = re.compile(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@")
+_HUNK = pattern(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@")
 
 
 class DiffLine(NamedTuple):

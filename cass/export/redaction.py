@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from cass.pattern import pattern
 from cass.records import Fact
 
 HIDDEN = "[redacted]"
@@ -26,7 +27,7 @@ _FORMS = (
     r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*",  # a JSON Web Token
     r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----.*?(?:-----END (?:[A-Z0-9]+ )*PRIVATE KEY-----|\Z)",
 )
-_NAMED = re.compile(
+_NAMED = pattern(
     r"""(?P<before>\b\w*(?:api_?key|apikey|secret|token|passwd|password|credential)s?\w*["']?\s*(?:=|:)\s*["']?"""
     r"""|\bauthorization["']?\s*[:=]\s*["']?(?:bearer|basic)\s+|\bbearer\s+)"""
     r"""(?P<value>(?!\$|\[redacted\]|<|\.\.\.|true\b|false\b|null\b|none\b|[\d.]+\b)[^\s"'`,;@&)}\]]{6,})"""

@@ -3,9 +3,11 @@
 import re
 from urllib.parse import urlsplit, urlunsplit
 
-_TAILS = re.compile(r"/(chat/completions|responses|messages|models(/[^/]*)?)$")
+from cass.pattern import pattern
+
+_TAILS = pattern(r"/(chat/completions|responses|messages|models(/[^/]*)?)$")
 """What belongs to one request, not to the API: somebody may have copied a whole address."""
-_VERSION = re.compile(r"/v\d+\w*(/|$)")
+_VERSION = pattern(r"/v\d+\w*(/|$)")
 
 
 def join(base_url: str, path: str, *, version: str, always: bool = False) -> str:

@@ -14,6 +14,7 @@ from cass.config import Connection
 from cass.context import Request
 from cass.errors import ConfigError, ProviderError
 from cass.jsonl import dump, load, now
+from cass.pattern import pattern
 from cass.records import Assistant, Delta, ToolCall, ToolResult, Usage, User
 
 SIGN = "(demo: offline, no language model)"
@@ -135,12 +136,12 @@ def _cut(text: str, pieces: int | None) -> list[str]:
 
 # ---- rules ----------------------------------------------------------------------------------------------------------
 
-_WHERE = re.compile(r"(?:where|who|what)\s+(?:is|are|defines?)\s+(?:the\s+|an?\s+)?(.+?)(\s+defined)?", re.IGNORECASE)
-_FIND = re.compile(r"(?:find|search(?:\s+for)?|grep)\s+(?:all\s+|the\s+)?(.+)", re.IGNORECASE)
-_LIST = re.compile(r"(?:list|ls|what\s+files)\b\s*(.*)", re.IGNORECASE)
-_READ = re.compile(r"(?:show|read|open|cat|print)\s+(?:me\s+)?(?:the\s+file\s+|the\s+)?(.+)", re.IGNORECASE)
-_RUN = re.compile(r"(?:run|\$)\s+(.+)", re.IGNORECASE | re.DOTALL)
-_WRITE = re.compile(r"write\s+(\S+?):\s?(.*)", re.IGNORECASE | re.DOTALL)
+_WHERE = pattern(r"(?:where|who|what)\s+(?:is|are|defines?)\s+(?:the\s+|an?\s+)?(.+?)(\s+defined)?", re.IGNORECASE)
+_FIND = pattern(r"(?:find|search(?:\s+for)?|grep)\s+(?:all\s+|the\s+)?(.+)", re.IGNORECASE)
+_LIST = pattern(r"(?:list|ls|what\s+files)\b\s*(.*)", re.IGNORECASE)
+_READ = pattern(r"(?:show|read|open|cat|print)\s+(?:me\s+)?(?:the\s+file\s+|the\s+)?(.+)", re.IGNORECASE)
+_RUN = pattern(r"(?:run|\$)\s+(.+)", re.IGNORECASE | re.DOTALL)
+_WRITE = pattern(r"write\s+(\S+?):\s?(.*)", re.IGNORECASE | re.DOTALL)
 _DEFINES = r"\b(def|class|fn|func|function|struct|type|const|let|int|void)\s+{name}\b"
 _FILLERS = frozenset("a all and contents directory files file folder in me of please the".split())
 

@@ -4,19 +4,20 @@ None: nobody said, and nothing is sent. ``none``: it is told not to. Any other w
 does not know it refuses, in its own words.
 """
 
-import re
 from typing import Any
+
+from cass.pattern import pattern
 
 _SHARES = {"minimal": 0, "low": 1, "medium": 2, "high": 3}
 """Of four parts of the output limit, as a budget of thinking; a word that is not here takes as much as ``high``."""
 _LEAST = 1024
 """Tokens: Anthropic takes no smaller budget."""
-_CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)")
-_GEMINI_2 = re.compile(r"gemini-(robotics|2)")
-_GEMINI_SILENT = re.compile(r"gemma|gemini-(1|2\.0)|image|tts")
+_CLAUDE = pattern(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)")
+_GEMINI_2 = pattern(r"gemini-(robotics|2)")
+_GEMINI_SILENT = pattern(r"gemma|gemini-(1|2\.0)|image|tts")
 _GEMINI_BUDGETS = {"none": 0, "minimal": 1_024, "low": 1_024, "medium": 8_192, "high": 24_576}
 """As Google itself reads the words of OpenAI. Source: https://ai.google.dev/gemini-api/docs/openai"""
-_PLAIN_GPT = re.compile(r"(^|/)(gpt-[34]|chatgpt|gpt-5[\w.]*-chat)")
+_PLAIN_GPT = pattern(r"(^|/)(gpt-[34]|chatgpt|gpt-5[\w.]*-chat)")
 
 
 def chat(no_thinking: str, effort: str | None) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from cass.errors import ProviderError
 from cass.jsonl import dump, load
+from cass.pattern import pattern
 
 TRANSIENT = frozenset({408, 409, 425, 429, *range(500, 600)}) - {501, 505}
 WORDS = 2_000
@@ -21,7 +22,7 @@ _SEARCHED = 1 << 16
 _LEVELS = 16
 """Of nesting at which an error's message is looked for."""
 
-_TOO_LONG = re.compile(
+_TOO_LONG = pattern(
     r"context_length_exceeded|exceed_context_size|tokens_limit_reached|max_model_len|reduce the length"
     r"|maximum (context|prompt) length|prompt (is too long|exceeds)|input (is )?too long|too many (input )?tokens"
     r"|((exceed|great|long|larg)\w{0,9} than|exceed\w{0,9}|too (long|large|big))\b.{0,80}\bcontext"
@@ -33,8 +34,8 @@ _PASSING = frozenset(
     "overloaded_error api_error rate_limit_error timeout_error server_error rate_limit_exceeded internal_error "
     "UNAVAILABLE RESOURCE_EXHAUSTED INTERNAL DEADLINE_EXCEEDED 429 500 502 503 504 529".split()
 )
-_RETRY_DELAY = re.compile(r'"retryDelay"\s*:\s*"(\d{1,6}(?:\.\d{1,9})?)s"')
-_TAGS = re.compile(r"(?s)<(script|style)\b.*?(?:</\1>|\Z)|<[^<>]*>")
+_RETRY_DELAY = pattern(r'"retryDelay"\s*:\s*"(\d{1,6}(?:\.\d{1,9})?)s"')
+_TAGS = pattern(r"(?s)<(script|style)\b.*?(?:</\1>|\Z)|<[^<>]*>")
 
 
 def refused(status: int, headers: Mapping[str, str], text: str, url: str) -> ProviderError:
@@ -59,8 +60,8 @@ class Sizes(NamedTuple):
     limit: int
 
 
-_NUMBER = re.compile(r"(?<![\w.-])(\d{1,3}(?:,\d{3})+|\d{1,9})(?![\w.-]*\d)")
-_SUM = re.compile(r"(\d{1,9}) \+ \d{1,9} > (\d{1,9})")
+_NUMBER = pattern(r"(?<![\w.-])(\d{1,3}(?:,\d{3})+|\d{1,9})(?![\w.-]*\d)")
+_SUM = pattern(r"(\d{1,9}) \+ \d{1,9} > (\d{1,9})")
 _LEAST = 100
 """A smaller number is no size of a request or of a context."""
 

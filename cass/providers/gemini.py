@@ -12,6 +12,7 @@ from cass.config import Connection
 from cass.context import Request
 from cass.errors import ProviderError
 from cass.jsonl import dump
+from cass.pattern import pattern
 from cass.providers import address, effort
 from cass.providers.answer import Answer
 from cass.providers.openai_compatible import name
@@ -24,7 +25,7 @@ _OTHERS = "skip_thought_signature_validator"
 
 Source: https://ai.google.dev/gemini-api/docs/thought-signatures
 """
-_UNSIGNED = re.compile(r"gemma|gemini-(robotics|1|2)")
+_UNSIGNED = pattern(r"gemma|gemini-(robotics|1|2)")
 
 
 # ---- request --------------------------------------------------------------------------------------------------------

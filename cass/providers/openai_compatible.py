@@ -6,7 +6,6 @@ is taken here is in the recorded streams of ``tests/wire`` or in a named test.
 Source: https://platform.openai.com/docs/api-reference/chat
 """
 
-import re
 from typing import Any, ClassVar
 
 from cass.budget import Message
@@ -14,6 +13,7 @@ from cass.config import Connection
 from cass.context import Request
 from cass.errors import ProviderError
 from cass.jsonl import dump
+from cass.pattern import pattern
 from cass.providers import address, effort
 from cass.providers.answer import Answer, Call, parsed
 from cass.providers.ids import Ids
@@ -23,7 +23,7 @@ from cass.records import Assistant, ToolCall, ToolResult, Usage, User
 KIND = "openai-compatible"
 _COMPARED = 64 << 20
 """Characters of arguments that are parsed, all in all, to find out where a call ends that nothing else tells."""
-_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_NO_NAME = pattern(r"[^a-zA-Z0-9_-]")
 
 
 # ---- request --------------------------------------------------------------------------------------------------------

@@ -6,17 +6,17 @@ because a call that silently ignores half of its arguments does something else t
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from cass.errors import ToolError
 from cass.names import unquoted
+from cass.pattern import pattern
 
 ITEMS = 1_000
 """Of one list: each path is resolved while everything else waits."""
 
-_INTEGER = re.compile(r"[+-]?\d{1,18}")  # `int` refuses thousands of digits with an error of its own
+_INTEGER = pattern(r"[+-]?\d{1,18}")  # `int` refuses thousands of digits with an error of its own
 
 
 class Given:

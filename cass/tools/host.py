@@ -12,11 +12,12 @@ from typing import Any
 
 from cass.access import Action, Effect
 from cass.errors import UsageError
+from cass.pattern import pattern
 from cass.tools.arguments import Given
 from cass.tools.paths import Place, reach
 from cass.tools.tool import Arguments, Outcome, Tool
 
-_NAME = re.compile(r"[a-zA-Z]\w{0,63}", re.ASCII)
+_NAME = pattern(r"[a-zA-Z]\w{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from cass.access import Reach
 from cass.errors import ToolError
 from cass.home import Home
 from cass.names import quoted, unquoted
+from cass.pattern import pattern
 from cass.snapshots import Keep, keep_nothing
 from cass.walk import DEPTH_LIMIT, descend, identity, kind
 
@@ -74,11 +75,11 @@ OF_GIT = frozenset({"config", "config.worktree", "commondir", "hooks", "info", "
 """What in a repository says which programs git runs. By its ``HEAD`` a directory is one, whatever its name."""
 
 # Letters are compared without case: on some disks `.GIT` is `.git`.
-_GUARDED = re.compile(f"/(?:{'|'.join(map(re.escape, GUARDED))})(?:/|$)".replace(r"\*", "[^/]*"), re.IGNORECASE)
+_GUARDED = pattern(f"/(?:{'|'.join(map(re.escape, GUARDED))})(?:/|$)".replace(r"\*", "[^/]*"), re.IGNORECASE)
 # The disk of a Mac does not see these characters in a name; for it `.g\u200cit` is `.git`.
 _UNSEEN = dict.fromkeys([*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF])
 # Below these are environments and memory, those of the worker with its keys among them.
-_PROCESS = re.compile(r"/proc/\d+(/|$)")
+_PROCESS = pattern(r"/proc/\d+(/|$)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any
 
 from cass.access import Action
 from cass.errors import ToolError
+from cass.pattern import pattern
 from cass.tools.arguments import Given
 from cass.tools.aside import Stop, aside
 from cass.tools.paths import Place, open_file, reach, shown
@@ -40,10 +41,10 @@ DECLARED_BYTES = 1_024
 SNIFF_BYTES = 8_192
 """A NUL in so many first bytes makes a file binary, as for git."""
 
-_RANGE = re.compile(r"\s*(?:lines?\s*)?(\d*)\s*(-|\.\.|:|,)?\s*(\d*)\s*", re.IGNORECASE)
+_RANGE = pattern(r"\s*(?:lines?\s*)?(\d*)\s*(-|\.\.|:|,)?\s*(\d*)\s*", re.IGNORECASE)
 _SHAPE = 'a list of {"path","lines"?}, lines like "35-60", "35-" or "-60"'
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
-_DECLARED = re.compile(rb"(?:coding|charset)[ \t]*[:=][ \t]*[\"']?([A-Za-z][\w.-]{1,29})")
+_DECLARED = pattern(rb"(?:coding|charset)[ \t]*[:=][ \t]*[\"']?([A-Za-z][\w.-]{1,29})")
 _UTF16 = {codecs.BOM_UTF16_LE: "UTF-16-LE", codecs.BOM_UTF16_BE: "UTF-16-BE"}
 
 Wanted = tuple[str, int, int | None]

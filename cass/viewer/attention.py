@@ -3,17 +3,17 @@
 Source: https://gitlab.freedesktop.org/Per_Bothner/specifications/blob/master/proposals/semantic-prompts.md (marks)
 """
 
-import re
 import subprocess
 from collections.abc import Mapping
 
 from cass import announce
 from cass.announce import FOCUS_REPORTS, KEEP_TITLE, NO_FOCUS_REPORTS, TITLE_OF_BEFORE
+from cass.pattern import pattern
 
 PROMPT, OUTPUT = "\x1b]133;A\x1b\\", "\x1b]133;C\x1b\\"
 """A user's message begins; it ended, and what the model says begins."""
 
-_FOCUS = re.compile(rb"\x1b\[[IO]")
+_FOCUS = pattern(rb"\x1b\[[IO]")
 _TMUX_S = 1.0
 
 

@@ -16,13 +16,13 @@
 """
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.text import Text
 
 from cass.blocks import Call, as_json, headline, who
+from cass.pattern import pattern
 from cass.records import Approval, ToolResult
 from cass.viewer import changes, code, wrapping
 from cass.viewer.look import (
@@ -49,7 +49,7 @@ LAST_OUTPUT = 6
 """Lines of a running call's output."""
 
 _NO_OUTPUT = "(no output)"
-_ENDINGS = re.compile(r"exit status \d+|killed by .+|timed out after .+|cancelled .+")
+_ENDINGS = pattern(r"exit status \d+|killed by .+|timed out after .+|cancelled .+")
 """First line of the result of a command that ran and failed."""
 
 _BAR = Text("  │ ", DIM)

@@ -12,12 +12,13 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from cass.pattern import pattern
 from cass.viewer import wrapping
 from cass.viewer.look import BAD, DIM, GOOD, SHORT_LINES, Look, cut, folded
 from cass.visible import safe
 
-_HUNK = re.compile(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@")
-_REST = re.compile(r"^\\ .* \(\+(\d+) -(\d+)\)\n?\Z", re.MULTILINE)
+_HUNK = pattern(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@")
+_REST = pattern(r"^\\ .* \(\+(\d+) -(\d+)\)\n?\Z", re.MULTILINE)
 """The last line of a diff that was cut: how many lines came and went below it. No line of a file begins like this."""
 _STYLES = {"-": BAD, "+": GOOD}
 

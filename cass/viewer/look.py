@@ -13,6 +13,7 @@ from rich.style import Style
 from rich.text import Text
 
 from cass import color as colors
+from cass.pattern import pattern
 from cass.viewer import wrapping
 
 SHORT_LINES = 12
@@ -62,7 +63,7 @@ def look_for(environ: Mapping[str, str], is_terminal: bool, color: str = "auto")
     return Look(escapes=escapes, color=is_coloured, links=escapes and is_terminal and knows_links(environ))
 
 
-_LINKING_TERMS = re.compile("xterm-kitty|xterm-ghostty|alacritty|foot|wezterm|contour|rio")
+_LINKING_TERMS = pattern("xterm-kitty|xterm-ghostty|alacritty|foot|wezterm|contour|rio")
 _LINKING_PROGRAMS = frozenset({"iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "Tabby", "mintty", "rio", "zed"})
 _LINKING_NAMES = frozenset({"WT_SESSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "DOMTERM"})
 _LINKING_VTE = 5000
