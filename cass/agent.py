@@ -339,7 +339,7 @@ def _question(call: ToolCall, ask: Ask, action: access.Action, place: Place, of:
         tool_call_id=call.id,
         name=call.name,
         arguments=call.arguments,
-        reason=f"{ask.reason}; {sandbox.words(place.net)}" if is_held else ask.reason,
+        reason=f"{ask.reason}; {sandbox.words(place)}" if is_held else ask.reason,
         sandboxed=is_held,
         rule=access.rule_for(action),
         of=of,

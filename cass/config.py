@@ -68,6 +68,8 @@ class Settings(NamedTuple):
     """Whether commands run in the sandbox; None: in workspace-edit mode, where it works."""
     net: bool = False
     """Whether they have the network there."""
+    sandbox_write: tuple[str, ...] = ()
+    """Directories that they may write to there besides, absolute or from ``~/`` on."""
     notices: tuple[str, ...] = ()
 
 
@@ -93,6 +95,7 @@ def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: boo
         layout=_layout(options.layout or environ.get("CASS_LAYOUT")) or config.get("layout"),
         sandbox=_first(options.sandbox, config.get("sandbox")),
         net=_first(options.net, config.get("net")) or False,
+        sandbox_write=tuple(config.get("sandbox_write", ())),
         shell_env=tuple(config.get("shell_env", ())),
         notices=(*files.notices, *_vain(files), *_remarks(files, connection)),
     )

@@ -266,7 +266,7 @@ class Session:
         if not RUNS & self.desk.toolbox.names(self.desk.mode):
             return None
         held = sandbox.holds(self.desk.mode, self.desk.sandbox)
-        return sandbox.words(self.desk.place.net) if held else "not sandboxed"
+        return sandbox.words(self.desk.place) if held else "not sandboxed"
 
     # ---- what the person decides
 
@@ -397,6 +397,7 @@ class Session:
                 seen=_seen(self.chat.records),
                 environ=self._environ(),
                 net=settings.net,
+                writable=settings.sandbox_write,
                 denied=denied_paths(settings.rules),
             ),
             model=settings.model,

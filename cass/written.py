@@ -54,6 +54,12 @@ _KEY: Check = (
     lambda value: isinstance(value, str) and (value[:1] != "$" or VARIABLE[0](value[1:])),
     "a key, or $ and the name of the variable that holds it",
 )
+_DIRECTORY: Check = (
+    lambda value: (
+        isinstance(value, str) and value.startswith(("/", "~/")) and os.path.normpath(value) not in ("/", "~")
+    ),
+    "directories such as ~/.cargo or /srv/cache",
+)
 _OBJECT: Check = (lambda value: isinstance(value, dict), "an object")
 _PRICE = ("input", "output", "cache_read", "cache_write")
 _PRICES: Check = (
@@ -83,6 +89,7 @@ _CONFIG: dict[str, Check] = {
     "confirm_destructive_operations": _FLAG,
     "sandbox": _FLAG,
     "net": _FLAG,
+    "sandbox_write": _list_of(_DIRECTORY),
     "max_tokens": _COUNT,
     "max_turns": _COUNT,
     "max_cost": _AMOUNT,

@@ -77,6 +77,13 @@ def test_a_file_seen_before_it_was_changed_is_not_trusted_by_that(home, root):
     assert trust.read(root, ".cass/config.json", home) is None
 
 
+def test_a_directory_where_a_trusted_file_was_is_no_configuration(home, root):
+    trust.give(trust.standing(root, home), home)
+    (root / ".cass/config.json").unlink()
+    (root / ".cass/config.json").mkdir()
+    assert project.load(root, home).deny == ()
+
+
 def test_links_pipes_and_endless_files_are_no_configuration(home, root):
     (root / ".cass" / "config.json").unlink()
     (root / ".cass" / "config.json").symlink_to("/etc/passwd")

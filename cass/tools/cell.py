@@ -37,9 +37,9 @@ _STEP_S = 0.0005
 class Cell:
     """Made for one command, which may run once. Close it."""
 
-    def __init__(self, view: sandbox.View) -> None:
-        self.words = sandbox.words(view.net)
-        """What the command may do."""
+    def __init__(self, view: sandbox.View, words: str) -> None:
+        """`words` say what the command may do."""
+        self.words = words
         self._view = view
         self._arguments = os.memfd_create("bwrap")  # closed when a program is started, but where it is passed on
         os.write(self._arguments, b"".join(os.fsencode(argument) + b"\0" for argument in sandbox.arguments(view)))
@@ -54,11 +54,12 @@ class Cell:
     async def make(cls, place: Place) -> "Cell":
         """The one for a command in `place`. Raises ToolError."""
         # In a thread: the workspace may lie on a slow disk.
-        return cls(await asyncio.to_thread(sandbox.look, place))
+        return cls(await asyncio.to_thread(sandbox.look, place), sandbox.words(place))
 
     async def news(self) -> list[str]:
         """What other programs run or trust, and is new or another since; relative to the workspace."""
-        return await asyncio.to_thread(guards.news, self._view.guards, self._view.workspace)
+        view = self._view
+        return await asyncio.to_thread(guards.news, view.guards, view.workspace, view.repository)
 
     @property
     def has_begun(self) -> bool:

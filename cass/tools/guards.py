@@ -5,6 +5,8 @@ at again after the command, and what is new or another by then is said.
 """
 
 import os
+import re
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -17,6 +19,8 @@ LEVELS = 3
 HEAVY = frozenset({"node_modules", ".venv", "venv", "target", "__pycache__", "site-packages", "vendor"})
 _BARE = frozenset({"HEAD", "objects", "refs"})
 """What makes a directory a repository, whatever it is called."""
+_WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
+_TEXT_BYTES = 1 << 16
 
 Mark = tuple[int, ...]
 
@@ -36,18 +40,40 @@ class Guards:
 NO_GUARDS = Guards(frozenset(), frozenset(), {})
 
 
-def find(workspace: str) -> Guards:
-    """The guards near the top of a workspace, which is resolved."""
-    marks = dict(_found(workspace))
-    real = {os.path.realpath(path) for path in marks if not _is_repository(path)}
-    files = {path for path in real if path != workspace and is_below(path, workspace) and os.path.exists(path)}
+def find(workspace: str, repository: str | None = None) -> Guards:
+    """The guards near the top of a workspace, which is resolved, and of its `repository` elsewhere."""
+    marks = dict(_found(workspace)) | dict(_of_git(repository) if repository else ())
+    tops = (workspace, repository or workspace)
+    real = {os.path.realpath(path) for path in marks if not _is_repository(path)} - set(tops)
+    files = {path for path in real if any(is_below(path, top) for top in tops) and os.path.exists(path)}
     held = files | {path for path in marks if _is_repository(path)}
     return Guards(frozenset(files), frozenset(_above(held, workspace) - files), marks)
 
 
-def news(before: Guards, workspace: str) -> list[str]:
-    """What of `workspace` is new or another than `before`, the topmost path of each, relative to it, sorted."""
-    now = find(workspace).marks
+def repository(workspace: str) -> str | None:
+    """Where the repository of a workspace lies that is a linked worktree or a submodule; None for every other.
+
+    Only if it names the workspace as well: what the workspace says of itself, a command may have written. Source:
+    https://git-scm.com/docs/gitrepository-layout
+    """
+    named = _line(f"{workspace}/.git")
+    if not named.startswith("gitdir: "):
+        return None
+    own = os.path.realpath(os.path.join(workspace, named.removeprefix("gitdir: ")))
+    above = os.path.dirname(own)
+    found = None
+    if os.path.basename(above) == "worktrees":
+        if os.path.join(own, _line(f"{own}/gitdir")) == f"{workspace}/.git":
+            found = os.path.dirname(above)
+    elif (tree := _WORKTREE.search(_text(f"{own}/config"))) and os.path.realpath(f"{own}/{tree[1]}") == workspace:
+        found = own
+    # In the workspace it is writable as it is, and by whoever wants to be believed.
+    return None if found is None or is_below(own, workspace) or is_below(workspace, found) else found
+
+
+def news(before: Guards, workspace: str, repository: str | None = None) -> list[str]:
+    """What is new or another than `before`, the topmost path of each, relative to the workspace, sorted."""
+    now = find(workspace, repository).marks
     other = sorted(path for path, mark in now.items() if before.marks.get(path) != mark)
     topmost = [path for path in other if not any(is_below(path, one) and path != one for one in other)]
     return [os.path.relpath(path, workspace) for path in topmost]
@@ -100,6 +126,22 @@ def _above(paths: set[str], workspace: str) -> set[str]:
             found.add(path)
             path = os.path.dirname(path)
     return found
+
+
+def _line(path: str) -> str:
+    return _text(path).partition("\n")[0].strip()
+
+
+def _text(path: str) -> str:
+    """The beginning of a regular file; empty where there is none."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return os.fsdecode(os.read(fd, _TEXT_BYTES)) if stat.S_ISREG(os.fstat(fd).st_mode) else ""
+    finally:
+        os.close(fd)
 
 
 def _below(directory: str) -> list[str]:

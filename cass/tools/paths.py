@@ -104,6 +104,8 @@ class Place:
     """Whether a command of this call runs in the sandbox."""
     net: bool = False
     """Whether it has the network there."""
+    writable: tuple[str, ...] = ()
+    """Directories elsewhere that it may write to there, as the person named them."""
     denied: tuple[str, ...] = ()
     """Patterns as of `fnmatch`, of absolute resolved paths: grep leaves out what matches one, and all below it."""
     shelves: tuple[str, ...] = ()

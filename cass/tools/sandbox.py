@@ -17,6 +17,7 @@ import cass
 from cass.access import Mode
 from cass.errors import ToolError
 from cass.home import make_private
+from cass.names import quoted
 from cass.tools import guards, hidden
 from cass.tools.guards import NO_GUARDS, Guards
 from cass.tools.hidden import is_below
@@ -95,9 +96,10 @@ def holds(mode: Mode, choice: bool | None) -> bool:
     return wanted and problem() is None
 
 
-def words(net: bool) -> str:
+def words(place: Place) -> str:
     """What holds in it, for the model and for the person."""
-    return f"sandboxed: writes only to the workspace and /tmp, {'has the' if net else 'no'} network"
+    others = "".join(f"{quoted(path)}, " for path in place.writable)
+    return f"sandboxed: writes only to {others}the workspace and /tmp, {'has the' if place.net else 'no'} network"
 
 
 def _hint() -> str:
@@ -139,6 +141,10 @@ class View(NamedTuple):
     """Of the workspace."""
     kept: frozenset[str] = frozenset()
     """Shown in a hidden place."""
+    writable: tuple[str, ...] = ()
+    """Directories of the person's choice elsewhere."""
+    repository: str | None = None
+    """Of the workspace, where that lies elsewhere: writable as well."""
     net: bool = False
     unset: tuple[str, ...] = UNSET
 
@@ -151,6 +157,7 @@ def arguments(view: View) -> list[str]:
     """
     operations = {"/dev": "dev", "/proc": "proc", "/run": "private", "/tmp": "tmp"}
     operations |= dict.fromkeys(view.kept, "keep")
+    operations |= dict.fromkeys(view.writable, "write") | ({view.repository: "write"} if view.repository else {})
     operations |= dict.fromkeys(view.guards.fixed, "write") | dict.fromkeys(view.guards.files, "read")
     operations |= dict.fromkeys(view.files, "file") | dict.fromkeys(view.directories, "hide")
     operations |= {view.workspace: "write"} | dict.fromkeys(view.closed, "hide")
@@ -228,6 +235,7 @@ def look(place: Place, environ: Mapping[str, str] = os.environ) -> View:
     concealed = hidden.credentials(environ) | hidden.bound_sockets()
     if workspace == "/tmp":
         concealed |= {str(path) for pattern in hidden.IN_TMP for path in Path("/tmp").glob(pattern)}
+    repository = guards.repository(workspace)
     everything = _with_aliases(concealed - {workspace}, mounts)
     directories = {path for path in everything if os.path.isdir(path)}
     return View(
@@ -236,10 +244,26 @@ def look(place: Place, environ: Mapping[str, str] = os.environ) -> View:
         closed=closed,
         directories=frozenset(directories),
         files=frozenset(everything - directories),
-        guards=guards.find(workspace),
+        guards=guards.find(workspace, repository),
+        writable=tuple(_writable(place, environ)),
+        repository=repository,
         kept=frozenset(path for name in KEPT_IN_RUN if os.path.exists(path := f"/run/{name}")),
         net=place.net,
     )
+
+
+def _writable(place: Place, environ: Mapping[str, str]) -> Iterator[str]:
+    """The directories that the person has made writable, as far as they are there. Raises ToolError."""
+    homes = {os.path.realpath(home) for home in hidden.homes(environ)}
+    for text in place.writable:
+        home = os.path.realpath(os.path.expanduser("~"))
+        path = os.path.normpath(home + text[1:] if text.startswith("~/") else text)
+        # A command that can write to one of them could make a link of another, to anywhere.
+        if os.path.realpath(path) != path or any(is_below(home, path) for home in homes):
+            why = "holds your home" if os.path.realpath(path) == path else "is a link, or lies behind one"
+            raise ToolError(f'"sandbox_write" of config.json: {quoted(text)} {why}; nothing was run')
+        if os.path.isdir(path):
+            yield path
 
 
 def _with_aliases(paths: set[str], mounts: list[hidden.Mount]) -> set[str]:

@@ -18,7 +18,7 @@ from conftest import Workspace
 
 from cass import tools
 from cass.access import Mode
-from cass.tools import hidden, sandbox
+from cass.tools import guards, hidden, sandbox
 from cass.tools.guards import Guards
 from cass.tools.hidden import Mount
 from cass.tools.paths import Place
@@ -31,10 +31,11 @@ class Held(Workspace):
     """A workspace whose commands are sandboxed."""
 
     net = False
+    writable: tuple[str, ...] = ()
 
     @property
     def place(self) -> Place:
-        return replace(super().place, sandboxed=True, net=self.net)
+        return replace(super().place, sandboxed=True, net=self.net, writable=self.writable)
 
 
 @pytest.fixture
@@ -235,6 +236,71 @@ def test_what_other_programs_run_and_a_command_made_is_said(held, command, named
     text = "made or changed meanwhile, and run or trusted by other programs: "
     assert (text + named in (said.notice or "") or f", {named}," in (said.notice or "")) == bool(named), said
     assert (text in said.content) == bool(named)
+
+
+@linux
+def test_the_person_may_make_more_directories_writable_but_not_what_is_hidden_in_them(held):
+    cache = held.home.parent / ".cargo"
+    cache.mkdir()
+    (cache / "credentials").write_text("SECRET")
+    held.writable = ("~/.cargo", "~/.not-there", str(held.beside))
+    said = held("shell", command=f"touch ~/.cargo/a {held.beside}/b; cat ~/.cargo/credentials; touch ~/x || echo no")
+    assert said.endswith("Read-only file system\nno")
+    assert (cache / "a").exists()
+    assert (held.beside / "b").exists()
+    assert sandbox.words(held.place).startswith(f"sandboxed: writes only to ~/.cargo, ~/.not-there, {held.beside}, the")
+
+
+@linux
+@pytest.mark.parametrize(("writable", "why"), [("~/.cargo", "is a link"), ("~/../person", "holds your home")])
+def test_what_was_made_writable_does_not_lead_elsewhere(held, writable, why):
+    (held.home.parent / ".cargo").symlink_to(held.beside)
+    held.writable = (writable,)
+    with pytest.raises(tools.ToolError, match=f"{why}.*nothing was run"):
+        held.outcome("shell", command="echo ran")
+
+
+GIT = "git -c user.name=n -c user.email=n@n -c protocol.file.allow=always"
+
+
+@linux
+@pytest.mark.parametrize("kind", ["worktree", "submodule"])
+def test_a_worktree_and_a_submodule_can_be_committed_to_and_what_git_runs_there_cannot_be_changed(held, kind):
+    main = held.beside / "main"
+    made = {
+        "worktree": f"{GIT} -C main worktree add -q ../tree",
+        "submodule": f"{GIT} -C main submodule add -q ../main tree",
+    }
+    start = f"git init -q main && {GIT} -C main commit -q --allow-empty -m 1 && {made[kind]}"
+    subprocess.run(["bash", "-c", start], cwd=held.beside, check=True)
+    tree = held.beside / ("tree" if kind == "worktree" else "main/tree")
+    held.root.rmdir()
+    held.root = tree
+    bad = "at=$(git rev-parse --git-common-dir); echo x >> $at/config; touch $at/hooks/x; mv $at/hooks $at/h"
+    said = held.outcome("shell", command=f"echo 1 > a; git add a; {GIT} commit -qm works; {bad}; git log --format=%s")
+    assert subprocess.run(["git", "log", "-1", "--format=%s"], cwd=tree, capture_output=True).stdout == b"works\n"
+    assert said.notice is None
+    assert not list(main.rglob(".git/**/hooks/x"))
+
+
+@linux
+@pytest.mark.parametrize(
+    ("own", "files"),
+    [
+        ("../OUT/r/worktrees/a", {}),
+        ("../OUT/r/worktrees/a", {"../OUT/r/worktrees/a/gitdir": "/elsewhere/.git"}),
+        ("worktrees/a", {"worktrees/a/gitdir": "{root}/.git", "worktrees/a/commondir": "{root}/../OUT/r"}),
+        ("fake", {"fake/config": "[core]\n\tworktree = .."}),
+        ("../OUT/r", {"../OUT/r/config": "[core]\n\tworktree = ../elsewhere"}),
+    ],
+)
+def test_a_repository_elsewhere_that_does_not_know_the_workspace_is_none_of_it(held, own, files):
+    (held.root / own).mkdir(parents=True)
+    (held.root / ".git").write_text(f"gitdir: {own}\n")
+    for name, text in files.items():
+        (held.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (held.root / name).write_text(text.format(root=held.root) + "\n")
+    assert guards.repository(str(held.root)) is None
 
 
 @linux
