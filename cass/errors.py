@@ -86,6 +86,8 @@ class ProviderError(CassError):
     """Seconds the server asked to wait, if it did."""
     too_long: bool = False
     """The request did not fit the model's context."""
+    key_refused: bool = False
+    """The API key was refused, or none was sent: 401, 403, or another status with words that say so."""
 
     def __str__(self) -> str:
         status = f"HTTP {self.http_status}: " if self.http_status else ""

@@ -265,7 +265,7 @@ def _listed(connection: Connection, *, is_given: bool = False) -> list[str]:
     try:
         return asyncio.run(providers.listed(connection))
     except ProviderError as e:
-        if is_given and e.http_status in (401, 403):
+        if is_given and e.key_refused:
             e.message = f"the key was refused: {e.message.partition('; check the key in')[0]}"
         e.add_note("nothing was written")
         raise

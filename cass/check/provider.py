@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from cass import config, providers
 from cass.check.finding import Finding, error, ok, warning
 from cass.config import Connection, Options, Settings
-from cass.errors import CassError
+from cass.errors import CassError, ProviderError
 from cass.home import Home
 from cass.known import MODEL_LISTS, is_local
 from cass.rules import vain
@@ -80,7 +80,7 @@ def _reach(connection: Connection, model: str) -> Finding:
     try:
         listed = asyncio.run(providers.listed(connection))
     except CassError as e:
-        return error("online", str(e), _advice(connection, getattr(e, "http_status", 0)))
+        return error("online", str(e), _advice(connection, e) if isinstance(e, ProviderError) else "")
     text = (
         f"{connection.base_url} answers in {(time.monotonic() - begun) * 1000:.0f} ms; it lists {len(listed)} model(s)"
     )
@@ -90,12 +90,12 @@ def _reach(connection: Connection, model: str) -> Finding:
     return ok("online", text)
 
 
-def _advice(connection: Connection, status: int) -> str:
-    match status:
-        case 401 | 403:
-            return f"check {connection.api_key_env or 'the stored key'}"
+def _advice(connection: Connection, failed: ProviderError) -> str:
+    if failed.key_refused:
+        return f"check {connection.api_key_env or 'the stored key'}"
+    match failed.http_status:
         case 404:
             return "check base_url; some servers list no models, and answer all the same"
         case 0:
             return "is it running, the address right, a proxy needed (HTTPS_PROXY)?"
-    return "try again later" if status >= 500 or status == 429 else ""
+    return "try again later" if failed.transient else ""

@@ -30,6 +30,10 @@ _TOO_LONG = pattern(
     r"|exceed\w{0,9}.{0,40}token limit|range of input length|max_new_tokens\W{1,9}must be",
     re.IGNORECASE | re.DOTALL,
 )
+_NO_KEY = re.compile(
+    r"API_KEY_INVALID|(incorrect|invalid) api[ _-]?key|api[ _-]?key (not valid|expired)", re.IGNORECASE
+)
+"""Google and xAI refuse a key with 400."""
 _PASSING = frozenset(
     "overloaded_error api_error rate_limit_error timeout_error server_error rate_limit_exceeded internal_error "
     "UNAVAILABLE RESOURCE_EXHAUSTED INTERNAL DEADLINE_EXCEEDED 429 500 502 503 504 529".split()
@@ -49,6 +53,7 @@ def refused(status: int, headers: Mapping[str, str], text: str, url: str) -> Pro
         http_status=status,
         transient=status in TRANSIENT,
         retry_after=retry_after(headers.get("retry-after"), time.time()) or _asked_wait(text),
+        key_refused=status in (401, 403) or (status == 400 and _NO_KEY.search(text[:_SEARCHED]) is not None),
         too_long=status == 413 or (status != 429 and _TOO_LONG.search(text[:_SEARCHED]) is not None),
     )
 
@@ -79,10 +84,8 @@ def sizes(message: str) -> Sizes | None:
     return Sizes(max(parts, default=whole[0]), whole[1]) if len(whole) >= 2 else None
 
 
-def advice(status: int, key_env: str | None, provider: str) -> str:
-    """What to add to the words of a server; "" for nothing."""
-    if status not in (401, 403):
-        return ""
+def advice(key_env: str | None, provider: str) -> str:
+    """What to add to the words of a server that refused a key."""
     wrong = f"check the key in {key_env}" if key_env else "no API key was sent"
     return f"; {wrong} (cass login {provider} keeps one that works)"
 

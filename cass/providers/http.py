@@ -119,7 +119,8 @@ class Http:
     def _finish(self, error: ProviderError, url: str) -> None:
         """Say the rest of an error. It is cut only now: half a key would not be known for one."""
         error.message = self._without_key(error.message)[: failures.WORDS]
-        error.message += failures.advice(error.http_status, self._key_name(), self._connection.provider)
+        if error.key_refused:
+            error.message += failures.advice(self._key_name(), self._connection.provider)
         error.url = self._shown(url)
 
     async def aclose(self) -> None:

@@ -147,15 +147,23 @@ def test_no_error_takes_long_to_be_understood(body):
 
 
 @pytest.mark.parametrize(
-    ("status", "key_env", "words"),
+    ("status", "body", "is_refused"),
     [
-        (401, "THE_KEY", "; check the key in THE_KEY (cass login mine keeps one that works)"),
-        (403, None, "; no API key was sent (cass login mine keeps one that works)"),
-        (404, "THE_KEY", ""),
+        (401, {"error": {"message": "no"}}, True),
+        (403, "", True),
+        (400, {"error": {"message": "API key not valid.", "details": [{"reason": "API_KEY_INVALID"}]}}, True),
+        (400, {"error": "Incorrect API key provided: xa***y."}, True),
+        (400, {"error": "the field api_key is not known"}, False),
+        (404, {"error": "no such model"}, False),
     ],
 )
-def test_a_refused_key_names_its_variable(status, key_env, words):
-    assert failures.advice(status, key_env, "mine") == words
+def test_a_refused_key_is_known_whatever_the_status(status, body, is_refused):
+    assert refused(status, body).key_refused == is_refused
+
+
+@pytest.mark.parametrize(("key_env", "words"), [("THE_KEY", "check the key in THE_KEY"), (None, "no API key was sent")])
+def test_a_refused_key_names_its_variable(key_env, words):
+    assert failures.advice(key_env, "mine") == f"; {words} (cass login mine keeps one that works)"
 
 
 @pytest.mark.parametrize(
