@@ -73,6 +73,8 @@ def setup(
         base_url, name = wanted.base_url or here.get("base_url"), wanted.api_key_env or here.get("api_key_env")
         wanted = replace(wanted, base_url=base_url, api_key_env=name)
     connection = _connection(files, id, wanted, environ)
+    if connection.kind == _FROM_FILE:
+        raise UsageError("a model from a file needs no setup: cass local MODEL.gguf")
     key = None
     if connection.api_key is None and connection.api_key_env:
         key = _key(connection, person)
@@ -115,8 +117,8 @@ def login(
     """
     files = Written.read(home, None)
     connection = _connection(files, provider, Wanted(provider, api_key_env=api_key_env), environ, is_known=True)
-    if connection.kind == "demo":
-        raise UsageError("the demo needs no key")
+    if connection.kind in ("demo", _FROM_FILE):
+        raise UsageError(f"{provider} needs no key")
     key = None
     if api_key_env is None and (place or not environ.get(connection.api_key_env or "")):
         key = _given(provider, place, person, stream)
@@ -175,6 +177,9 @@ def logout(home: Home, provider: str, environ: Mapping[str, str], say: Callable[
 
 # ---- choosing -------------------------------------------------------------------------------------------------------
 
+_FROM_FILE = "local"
+"""The kind, and the built-in provider, that serves a model from a file: there is nothing to set up."""
+_OFFERED = [id for id in PROVIDERS if id != _FROM_FILE]
 _KEY_FIELDS = ("api_key", "api_key_env", "keyring")
 
 
@@ -186,8 +191,8 @@ def _provider(files: Written, wanted: Wanted, environ: Mapping[str, str], person
     if wanted.base_url:
         return urlsplit(wanted.base_url).netloc or wanted.base_url
     if person is None:
-        raise UsageError(f"name a provider with --provider: one of {', '.join([*files.providers, *PROVIDERS])}")
-    ids = list(dict.fromkeys([*files.providers, *PROVIDERS]))
+        raise UsageError(f"name a provider with --provider: one of {', '.join([*files.providers, *_OFFERED])}")
+    ids = list(dict.fromkeys([*files.providers, *_OFFERED]))
     names = [f"{id:12} {_remark(id, environ)}".rstrip() for id in ids]
     chosen = person.choose("Which provider?", [*names, "another server, by its address"])
     if chosen < len(ids):

@@ -131,6 +131,14 @@ def test_nobody_to_ask_needs_a_provider_and_a_yes(home, server):
     assert files(home) == {}
 
 
+def test_a_model_from_a_file_has_nothing_to_set_up(home):
+    with pytest.raises(UsageError, match=r"cass local MODEL\.gguf"):
+        do(home, provider="local")
+    with pytest.raises(UsageError, match="local needs no key"):
+        setup.login(home, "local", {}, None, io.StringIO("k"), print)
+    assert files(home) == {}
+
+
 def test_what_else_the_person_has_in_their_files_stays(home, server):
     home.make()
     home.config.write_text('{"colour": [1], "show_reasoning": true, "default_model": "old"}')

@@ -38,7 +38,7 @@ def look(home: Home, environ: Mapping[str, str], *, online: bool) -> Iterator[Fi
     yield _model(found)
     yield ok("mode", f"{found.mode}, {_rules(found)}")
     yield from (warning("rules", text) for text in vain(found.rules))
-    if online and connection.kind != "demo":
+    if online and connection.kind in providers.KINDS:
         yield _reach(connection, found.model)
 
 

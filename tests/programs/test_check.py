@@ -139,6 +139,11 @@ def test_without_online_no_server_hears_anything(home, found):
         assert server.asked == []
 
 
+def test_there_is_nothing_to_ask_where_cass_answers_itself_or_starts_the_server(found):
+    assert "online" not in found(online=True, CASS_PROVIDER="demo")
+    assert "online" not in found(online=True, CASS_PROVIDER="local", CASS_MODEL="model.gguf")
+
+
 def test_a_server_that_is_not_there_is_an_error(home, found):
     with scripted.Server([]) as server:
         served(home, server.base_url)
