@@ -7,9 +7,11 @@ at again after the command, and what is new or another by then is said.
 import os
 import re
 import stat
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from cass.pattern import pattern
 from cass.tools.hidden import is_below
 from cass.tools.paths import is_guarded
 
@@ -19,14 +21,17 @@ LEVELS = 3
 HEAVY = frozenset({"node_modules", ".venv", "venv", "target", "__pycache__", "site-packages", "vendor"})
 _BARE = frozenset({"HEAD", "objects", "refs"})
 """What makes a directory a repository, whatever it is called."""
-_WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
+_WORKTREE = pattern(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
 _TEXT_BYTES = 1 << 16
 
 Mark = tuple[int, ...]
+SETTLED_NS = 3_000_000_000
+"""What changed longer ago than this will not change again with the same time, however coarse a disk's clock is."""
+KNOWN = 1000
+"""Directories that are remembered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Guards:
+class Guards(NamedTuple):
     """Those of one workspace at one moment; every path is absolute."""
 
     files: frozenset[str]
@@ -83,18 +88,58 @@ def _found(workspace: str) -> Iterator[tuple[str, Mark]]:
     queue, seen = [(workspace, 0)], 0
     while queue and seen < DIRECTORIES:
         (directory, level), seen = queue.pop(0), seen + 1
-        entries = _entries(directory)
-        if {entry.name for entry in entries} >= _BARE:
+        held = _holding(directory, workspace)
+        if held.is_bare:
             yield from _of_git(directory)
-        for entry in entries:
-            is_directory = entry.is_dir(follow_symlinks=False)
-            if _is_repository(entry.path) and is_directory:
-                yield entry.path, _mark(entry.path)[:2]  # what is in it changes with every commit
-                yield from _of_git(entry.path)
-            elif is_guarded(entry.path.removeprefix(workspace)):
-                yield entry.path, _mark(entry.path)
-            elif is_directory and level < LEVELS and entry.name not in HEAVY:
-                queue.append((entry.path, level + 1))
+        for path in held.repositories:
+            yield path, _mark(path)[:2]  # what is in it changes with every commit
+            yield from _of_git(path)
+        for path in held.guarded:
+            yield path, _mark(path)
+        if level < LEVELS:
+            queue += [(path, level + 1) for path in held.directories]
+
+
+class _Holding(NamedTuple):
+    """What a directory holds, by what it means here."""
+
+    is_bare: bool
+    """Whether it is a repository itself."""
+    repositories: tuple[str, ...]
+    guarded: tuple[str, ...]
+    directories: tuple[str, ...]
+    """To be looked into."""
+
+
+_known: dict[tuple[str, str], tuple[Mark, _Holding]] = {}
+
+
+def _holding(directory: str, workspace: str) -> _Holding:
+    """What `directory` holds; while its time of change stays, the names in it do, and it is not read again."""
+    mark = _mark(directory)
+    before, holding = _known.get((directory, workspace), ((), None))
+    if holding is None or mark != before:
+        holding = _sorted_out(directory, workspace)
+        if mark and time.time_ns() - mark[-1] > SETTLED_NS:
+            if len(_known) >= KNOWN:
+                _known.clear()
+            _known[directory, workspace] = mark, holding
+    return holding
+
+
+def _sorted_out(directory: str, workspace: str) -> _Holding:
+    entries = _entries(directory)
+    repositories, guarded, directories = [], [], []
+    for entry in entries:
+        is_directory = entry.is_dir(follow_symlinks=False)
+        if is_directory and entry.name.lower() == ".git":
+            repositories.append(entry.path)
+        elif is_guarded(entry.path.removeprefix(workspace)):
+            guarded.append(entry.path)
+        elif is_directory and entry.name not in HEAVY:
+            directories.append(entry.path)
+    is_bare = {entry.name for entry in entries} >= _BARE
+    return _Holding(is_bare, tuple(repositories), tuple(guarded), tuple(directories))
 
 
 def _of_git(directory: str) -> Iterator[tuple[str, Mark]]:

@@ -5,10 +5,11 @@ has: links are resolved, and a directory that is mounted in two places is hidden
 """
 
 import contextlib
+import functools
 import os
 import pwd
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -99,12 +100,17 @@ class Mount(NamedTuple):
 
 def credentials(environ: Mapping[str, str]) -> set[str]:
     """Paths of credentials that are there and can be read, every link in them resolved."""
-    found = {os.path.join(home, name) for home in homes(environ) for name in IN_HOME}
-    found.update(OF_SYSTEM)
-    found.update(path for path in _named(environ) if not any(is_below(home, path) for home in homes(environ)))
+    here = homes(environ)
+    found = {*_usual(here), *(path for path in _named(environ) if not any(is_below(home, path) for home in here))}
     # Where it cannot be read it need not be hidden, and might be in no state to be mounted over.
     readable = (path for path in found if os.access(path, os.R_OK))
     return {path for path in map(os.path.realpath, readable) if path != "/"}
+
+
+@functools.cache
+def _usual(homes: frozenset[str]) -> frozenset[str]:
+    """Where credentials would be, whether they are there or not."""
+    return frozenset(os.path.join(home, name) for home in homes for name in IN_HOME).union(OF_SYSTEM)
 
 
 def _named(environ: Mapping[str, str]) -> Iterator[str]:
@@ -115,12 +121,12 @@ def _named(environ: Mapping[str, str]) -> Iterator[str]:
         yield os.path.join(directory, f"tmux-{os.getuid()}")
 
 
-def homes(environ: Mapping[str, str]) -> set[str]:
+def homes(environ: Mapping[str, str]) -> frozenset[str]:
     """The home of the person: what HOME says, and what the system knows."""
     found = {environ.get("HOME", "")}
     with contextlib.suppress(KeyError):  # a container may run as a user that nobody has named
         found.add(pwd.getpwuid(os.getuid()).pw_dir)
-    return {home for home in found if os.path.isabs(home) and os.path.realpath(home) != "/"}
+    return frozenset(home for home in found if os.path.isabs(home) and os.path.realpath(home) != "/")
 
 
 def sockets(listing: bytes) -> set[str]:
@@ -149,14 +155,15 @@ def bound_sockets() -> set[str]:
 # ---- the same by other names ----------------------------------------------------------------------------------------
 
 
-def mounts(mountinfo: bytes) -> list[Mount]:
+@functools.lru_cache(maxsize=1)
+def mounts(mountinfo: bytes) -> tuple[Mount, ...]:
     """What ``/proc/self/mountinfo`` says, in its order. Source: proc_pid_mountinfo(5)."""
     found = []
     for line in mountinfo.splitlines():
         fields = line.split(b" ")
         if len(fields) > 4:
             found.append(Mount(os.fsdecode(fields[2]), _plain(fields[3]), _plain(fields[4])))
-    return found
+    return tuple(found)
 
 
 def _plain(field: bytes) -> str:
@@ -164,7 +171,7 @@ def _plain(field: bytes) -> str:
     return os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda found: bytes([int(found[1], 8) & 255]), field))
 
 
-def aliases(path: str, found: list[Mount]) -> Iterator[str]:
+def aliases(path: str, found: Sequence[Mount]) -> Iterator[str]:
     """Where else the resolved `path`, or something below it, is mounted."""
     own = _owner(path, found)
     if own is None:

@@ -266,6 +266,6 @@ def _writable(place: Place, environ: Mapping[str, str]) -> Iterator[str]:
             yield path
 
 
-def _with_aliases(paths: set[str], mounts: list[hidden.Mount]) -> set[str]:
+def _with_aliases(paths: set[str], mounts: tuple[hidden.Mount, ...]) -> set[str]:
     """`paths`, and wherever else the same can be seen."""
     return paths | {name for path in paths for name in hidden.aliases(path, mounts) if os.path.exists(name)}

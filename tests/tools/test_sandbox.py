@@ -139,7 +139,7 @@ def test_a_directory_is_hidden_wherever_it_is_mounted():
 
 def test_what_the_kernel_says_of_mounts_and_sockets_is_understood():
     line = b"36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n"
-    assert hidden.mounts(line) == [Mount("98:0", "/mnt1", "/mnt 2")]
+    assert hidden.mounts(line) == (Mount("98:0", "/mnt1", "/mnt 2"),)
     head = b"Num       RefCount Protocol Flags    Type St Inode Path\n"
     rows = [b"/run/a b", b"@/abstract", b"relative", b""]
     listing = head + b"".join(b"0000: 00000002 00000000 00010000 0001 01 12345 " + row + b"\n" for row in rows)
