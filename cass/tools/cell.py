@@ -9,27 +9,30 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cass.tools import guards, sandbox
 from cass.tools.paths import Place
 
-# The command gets the standard error of the whole; what the shell around it says, that a signal ended it for one, goes
-# into the report. A signal to the group is for the command.
-_SHELL = """
+# Its standard input is the report, where it says, besides these words, that a signal ended the command: a bash only
+# while it does not follow POSIX, a dash on the standard error of before, which is the command's only in the subshell.
+# Bash adds to SHLVL, other shells do not. A signal to the group is for the command.
+SHELL = """
 trap : HUP INT TERM
-exec {{err}}>&2 2>&{report}
+exec 3>&2 2>&0 </dev/null
 echo begun >&2
-((SHLVL--))
-bash -c "$1" 2>&$err {{err}}>&- {report}>&-
+[ ! "$BASH_VERSION" ] || { set +o posix; SHLVL=$((SHLVL - 1)); }
+(exec "$@" 2>&3 3>&-)
 status=$?
 for process in /proc/[0-9]*; do
-    [[ $process == /proc/1 || $process == "/proc/$$" || ! -e $process/exe ]] || {{ echo left >&2; break; }}
+    [ "$process" = /proc/1 ] || [ "$process" = "/proc/$$" ] || [ ! -e "$process/exe" ] || { echo left >&2; break; }
 done
 exit $status
 """
 _REPORT_BYTES = 65_536
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _STEP_S = 0.0005
 """Between two looks whether it has ended."""
 
@@ -69,19 +72,24 @@ class Cell:
     @property
     def descriptors(self) -> tuple[int, ...]:
         """What bubblewrap inherits; none of it reaches the command."""
-        return (self._arguments, self._info, self._told)
+        return (self._arguments, self._info)
 
-    def wrap(self, command: str) -> tuple[str, ...]:
-        """The program to run for a `command` of bash, and its arguments."""
-        report = _SHELL.format(report=self._told)
-        # -p: neither BASH_ENV nor functions of the environment are for this shell.
-        around = ("--", "bash", "-p", "-c", report, "bash", command)
+    @property
+    def report(self) -> int:
+        """Its standard input; the command reads from ``/dev/null``."""
+        return self._told
+
+    def wrap(self, command: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
+        """The program to run for `command` in `environ`, and its arguments."""
+        # A `sh` begins in half the time of a bash, but may drop what is no variable to it, such as a function of bash.
+        others = [f"{name}={value}" for name, value in environ.items() if not _NAME.fullmatch(name)]
+        inner = ("env", "--", *others, *command) if others else command
         numbers = ("--args", str(self._arguments), "--info-fd", str(self._info))
-        return (sandbox.program() or "bwrap", *numbers, *around)
+        return (sandbox.program() or "bwrap", *numbers, "--", "/bin/sh", "-c", SHELL, "sh", *inner)
 
     def release(self) -> None:
         """Give up what is bubblewrap's alone, once it runs, or was not started."""
-        for descriptor in self.descriptors:
+        for descriptor in (*self.descriptors, self._told):
             os.close(descriptor)
 
     @property
@@ -100,7 +108,7 @@ class Cell:
     def status(self, status: int) -> int:
         """The status of the command, negative for a signal, where that of bubblewrap is `status`.
 
-        Of SIGINT, SIGTERM and SIGPIPE bash does not speak: they remain what a shell makes of them.
+        Of SIGINT and SIGPIPE a shell does not speak, a bash not of SIGTERM: they remain what it makes of them.
         """
         number = status - 128
         is_told = any(line not in ("begun", "left", "") for line in self.lines)
@@ -132,8 +140,3 @@ class Cell:
             while len(self._said) < _REPORT_BYTES and (piece := os.read(self._report, _REPORT_BYTES)):
                 self._said += piece
         return self._said
-
-
-def wrapped(cell: "Cell | None", command: Sequence[str]) -> tuple[str, ...]:
-    """A command as it is run: in `cell`, if there is one, which takes a command of ``bash -c`` only."""
-    return tuple(command) if cell is None else cell.wrap(command[-1])

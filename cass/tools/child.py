@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from pathlib import Path
 
 from cass.errors import ToolError
-from cass.tools.cell import Cell, wrapped
+from cass.tools.cell import Cell
 from cass.tools.deadman import Switch
 from cass.tools.paths import Place
 
@@ -45,17 +45,18 @@ class Child:
         """Run `command` in the workspace, in `cell` if there is one. Raises ToolError."""
         pipe, theirs = os.pipe()
         os.set_blocking(pipe, False)
+        environ = {**place.environ, "CASS_CHAT": place.chat_id}
         switch = None
         try:
             switch = await Switch.start()
             process = await asyncio.create_subprocess_exec(
-                *wrapped(cell, command),
+                *(cell.wrap(command, environ) if cell else command),
                 pass_fds=cell.descriptors if cell else (),
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=cell.report if cell else asyncio.subprocess.DEVNULL,
                 stdout=theirs,
                 stderr=theirs,
                 cwd=place.root,
-                env={**place.environ, "CASS_CHAT": place.chat_id},
+                env=environ,
                 start_new_session=True,
             )
         except BaseException as e:

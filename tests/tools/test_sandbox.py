@@ -19,6 +19,7 @@ from conftest import Workspace
 from cass import tools
 from cass.access import Mode
 from cass.tools import guards, hidden, sandbox
+from cass.tools.cell import SHELL
 from cass.tools.guards import Guards
 from cass.tools.hidden import Mount
 from cass.tools.paths import Place
@@ -363,15 +364,36 @@ def test_a_workspace_may_lie_anywhere(held, tmp_path, where):
         ("kill -9 $PPID; sleep 5", "Error: ", False),
         ("cat; tty; : < /dev/tty", "Error: exit status 1\nnot a tty\n", False),
         ("echo $CASS_CHAT ${SSH_AUTH_SOCK-none} $TMPDIR $SHLVL", "a-chat none /tmp 1", True),
+        ("kill -TERM $$", "Error: killed by SIGTERM\n[", False),
+        ("wave; printenv one.two", "hello\n3", True),
         ("ls /proc/self/fd | wc -l", "4", True),
         ("printf '%s' '" + "x" * 100_000 + "' | wc -c", "100000", True),
     ],
 )
 def test_output_and_status_are_as_outside(held, command, begins, ok):
     held.environ = os.environ | {"SSH_AUTH_SOCK": "/x", "SHLVL": "0", "TMPDIR": "/var/tmp"}
+    held.environ |= {"BASH_FUNC_wave%%": "() { echo hello; }", "one.two": "3"}
     outcome = held.outcome("shell", command=command)
     assert outcome.content.startswith(begins)
     assert outcome.ok == ok
+
+
+@pytest.mark.parametrize("shell", ["bash", "dash"])
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [("kill -9 $$", "illed"), ("kill -SEGV $$", "egmentation"), ("exit 137", ""), ("echo $SHLVL >&2", "")],
+)
+def test_whichever_shell_sh_is_it_tells_a_signal_from_a_status(shell, command, said):
+    if (path := shutil.which(shell)) is None:
+        pytest.skip(f"no {shell} here")
+    reading, writing = os.pipe()
+    around = ["sh", "-c", SHELL, "sh", "bash", "-c", command]
+    done = subprocess.run(around, executable=path, stdin=writing, capture_output=True, env=os.environ | {"SHLVL": "4"})
+    os.close(writing)
+    with open(reading) as report:
+        begun, *lines = report.read().splitlines()
+    assert (begun, done.stderr) == ("begun", b"5\n" if "SHLVL" in command else b"")
+    assert bool(said) == any(said and said in line for line in lines)
 
 
 def processes(mark: str) -> list[str]:
