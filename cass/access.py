@@ -64,6 +64,8 @@ class Action(NamedTuple):
     command: str | None = None
     effect: Effect | None = None
     """Of a tool of the host program; None for a tool of cass, whose name says it."""
+    foreign: str | None = None
+    """Of a tool of an MCP server: the arguments as JSON, their names in order. What it does nobody here knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +106,12 @@ def decide(mode: Mode, rules: Rules, action: Action) -> Decision:
     if rule := _first(rules.ask, action):
         return Ask(f"the rule {rule} asks")
     question = _question(mode, rules, action)
-    if question is None:
+    if question is None and not _needs_rule(mode, action):
         return Allow()
     if not _guarded(action) and (rule := _all(rules.allow, action)):
         return Allow(rule)
+    if question is None:
+        return Deny(f"{mode} mode runs {action.tool} only where a rule of the user allows this call")
     return Ask(question)
 
 
@@ -116,7 +120,14 @@ def offers(mode: Mode, effect: Effect) -> bool:
     return mode is not Mode.READ_ONLY or effect is Effect.READS
 
 
+def _needs_rule(mode: Mode, action: Action) -> bool:
+    """Whether nothing but a rule lets `action` through, and nobody is asked."""
+    return action.foreign is not None and mode is Mode.READ_ONLY
+
+
 def _is_offered(mode: Mode, action: Action) -> bool:
+    if action.foreign is not None:
+        return True
     return action.tool in tools(mode) if action.effect is None else offers(mode, action.effect)
 
 
@@ -208,6 +219,8 @@ def _all(rules: tuple[str, ...], action: Action) -> str | None:
 
 def _subjects(action: Action, paths: list[str]) -> list[str]:
     """What rules are compared with; a tool of a host program that touches no path is still spoken of by its name."""
+    if action.foreign is not None:
+        return [action.foreign]
     return paths or ([""] if action.effect is not None else [])
 
 

@@ -299,7 +299,7 @@ async def _call(desk: Desk, state: _State, call: ToolCall, number: int) -> Async
     )
     try:
         tool = desk.toolbox.find(call.name)
-        if call.name not in desk.toolbox.names(_mode(desk, state)):
+        if call.name not in desk.toolbox.names(_mode(desk, state), desk.rules):
             decision: access.Decision = access.decide(_mode(desk, state), desk.rules, access.Action(call.name))
         else:
             action = tool.action(call.arguments, place)

@@ -71,7 +71,7 @@ class Desk:
         """What `records` lead to, with the tools of `mode`."""
         return context.build(
             records,
-            tools=self.toolbox.schemas(mode) if self.supports_tools else (),
+            tools=self.toolbox.schemas(mode, self.rules) if self.supports_tools else (),
             model=self.model,
             max_tokens=self.max_tokens,
             effort=self.effort,

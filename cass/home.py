@@ -46,6 +46,15 @@ class Home(NamedTuple):
         return self.root / "trust.json"
 
     @property
+    def mcp(self) -> Path:
+        return self.root / "mcp.json"
+
+    @property
+    def mcp_tools(self) -> Path:
+        """What servers listed when they last ran: a file for each."""
+        return self.root / "mcp-tools"
+
+    @property
     def edits(self) -> Path:
         """What write, edit and restores changed: a journal a chat."""
         return self.root / "file-edits"
@@ -122,6 +131,16 @@ class Files(NamedTuple):
     @property
     def log(self) -> Path:
         return self.run / "log"
+
+    @property
+    def mcp(self) -> Path:
+        """How the MCP servers of the worker are."""
+        return self.run / "mcp.json"
+
+    @property
+    def mcp_log(self) -> Path:
+        """What they wrote that is no answer."""
+        return self.run / "mcp.log"
 
     def make(self) -> None:
         """Make the directories that a running chat needs."""

@@ -88,11 +88,18 @@ def _commands(program: Program) -> Iterator[str]:
         return
     yield ".SH COMMANDS"
     for command in program.commands:
-        yield f".SS {_text(program.name)} {_text(command.name)}"
-        yield from _synopsis(f"{program.name} {command.name}", command)
-        yield ".PP"
-        yield _line(command.help)
-        yield from (line for option in command.options for line in _option(option))
+        yield from _command(program.name, command)
+
+
+def _command(above: str, command: Program) -> Iterator[str]:
+    name = f"{above} {command.name}"
+    yield f".SS {_text(name)}"
+    yield from _synopsis(name, command)
+    yield ".PP"
+    yield _line(command.help)
+    yield from (line for option in command.options for line in _option(option))
+    for inner in command.commands:
+        yield from _command(name, inner)
 
 
 def _table(rows: tuple[tuple[str, str], ...]) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Rules: what the person always allows, asks or denies, as ``tool(pattern)``.
 
 In a pattern ``*`` is any text, ``?`` one character, ``[ab]`` one of them. A path is compared in full, resolved. A
-command is taken apart first (`cass.compound`): each part must be allowed, and a deny rule hits if it speaks of any.
+command is taken apart first (`cass.compound`): each part must be allowed, and a deny rule hits if it speaks of any. Of
+a tool of an MCP server the name may hold ``*`` as well, and the pattern is compared with the arguments as JSON.
 """
 
 import fnmatch
@@ -19,7 +20,10 @@ READS = frozenset({"ls", "read", "grep"})
 WRITES = frozenset({"write", "edit"})
 RUNS = frozenset({"shell"})
 
-_RULE = pattern(r"(\w+)(?:\((.*)\))?", re.DOTALL)
+MCP = "mcp__"
+"""What the names of tools of MCP servers begin with."""
+
+_RULE = pattern(r"([\w*-]+)(?:\((.*)\))?", re.DOTALL)
 _WILDCARD = pattern(r"[*?\[]")
 
 
@@ -38,12 +42,17 @@ class Rules(NamedTuple):
 def is_rule(text: str) -> bool:
     """Whether `text` has the form ``tool`` or ``tool(pattern)`` with a tool that exists."""
     found = _RULE.fullmatch(text)
-    return found is not None and found[1] in READS | WRITES | RUNS
+    return found is not None and (found[1] in READS | WRITES | RUNS or found[1].startswith(MCP))
 
 
 def exactly(tool: str, subject: str) -> str:
     """The rule that speaks of this command or path and of no other."""
     return f"{tool}({glob.escape(subject)})"
+
+
+def naming(rules: tuple[str, ...], tool: str) -> bool:
+    """Whether a rule speaks of any call of `tool`."""
+    return _first(rules, tool, lambda _: True) is not None
 
 
 def denied_paths(rules: Rules) -> tuple[str, ...]:
@@ -63,9 +72,13 @@ def of_paths(rules: tuple[str, ...], tool: str, paths: list[str]) -> list[str | 
 def _first(rules: tuple[str, ...], tool: str, speaks: Callable[[str], bool]) -> str | None:
     for rule in rules:
         found = _RULE.fullmatch(rule)
-        if found is not None and found[1] == tool and (found[2] is None or speaks(found[2])):
+        if found is not None and _is_called(tool, found[1]) and (found[2] is None or speaks(found[2])):
             return rule
     return None
+
+
+def _is_called(tool: str, name: str) -> bool:
+    return name == tool or (name.startswith(MCP) and fnmatch.fnmatchcase(tool, name))
 
 
 def _is(pattern: str, subject: str) -> bool:
@@ -151,7 +164,7 @@ def _why_vain(key: str, rule: str, rules: Rules) -> str | None:
     stronger = {"allow": (*rules.deny, *rules.ask), "ask": rules.deny}.get(key, ())
     if over := next((other for other in stronger if other in (rule, tool)), None):
         return f"{over} is stronger"
-    if pattern is None:
+    if pattern is None or tool.startswith(MCP):
         return None
     return _vain_command(key, pattern) if tool in RUNS else _vain_path(pattern)
 

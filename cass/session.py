@@ -49,6 +49,8 @@ from cass.desk import Answer, Desk
 from cass.environment import for_tools
 from cass.errors import CassError, ConfigError, UsageError
 from cass.home import Files, Home
+from cass.mcp import servers as mcp_servers
+from cass.mcp.link import Link
 from cass.providers import Provider
 from cass.records import (
     ApprovalRequest,
@@ -141,6 +143,7 @@ class Session:
         self.notices: tuple[str, ...] = ()
         """What the person should know of the settings and of the project's instructions."""
         self._mend(root)
+        self.mcp = self._link(root)
 
     @classmethod
     async def new(
@@ -206,7 +209,7 @@ class Session:
         """Give the chat up. A turn that still runs must have been left first."""
         self.live.close()
         self.chat.close()
-        await asyncio.gather(self.desk.provider.aclose(), *self._closing)
+        await asyncio.gather(self.mcp.close(), self.desk.provider.aclose(), *self._closing)
 
     # ---- turns
 
@@ -232,9 +235,11 @@ class Session:
         """A user message, with the note that tells the model what it does not know yet."""
         desk = self.desk
         kept = context.kept(self.records)
+        if not self._busy:  # a turn keeps the tools that it began with, and so does the prefix of its requests
+            desk.toolbox.settle(self.mcp.tools())
         facts = self._skills(prompt.told(kept)) | prompt.facts(
             mode=desk.mode,
-            tools=sorted(desk.toolbox.names(desk.mode)),
+            tools=sorted(desk.toolbox.names(desk.mode, desk.rules)),
             workspace=str(desk.place.root),
             bounded=desk.mode is not Mode.FULL_ACCESS,
             model=desk.model,
@@ -263,7 +268,7 @@ class Session:
 
     def _shell(self) -> str | None:
         """How commands are held in, for the model; None where there are none."""
-        if not RUNS & self.desk.toolbox.names(self.desk.mode):
+        if not RUNS & self.desk.toolbox.names(self.desk.mode, self.desk.rules):
             return None
         held = sandbox.holds(self.desk.mode, self.desk.sandbox)
         return sandbox.words(self.desk.place) if held else "not sandboxed"
@@ -431,6 +436,30 @@ class Session:
         said = [text for text in self.notices if not text.startswith("demo:")]
         for notice in [*chat.damage(self.records), *(Notice(level="info", text=text) for text in said)]:
             self.live.write(notice)
+
+    def _link(self, root: Path) -> Link:
+        """The MCP servers of the person and of the project; those that nothing is known of are started."""
+        found = mcp_servers.load(self.files.home, root, os.environ)
+        link = Link(
+            found,
+            self.files.home,
+            files=self.files,
+            root=root,
+            environ=lambda: self.desk.place.environ,
+            tell=self._tell_news,
+        )
+        for text in (*found.notices, *([link.problem] if link.problem else [])):
+            self.notices += (text,)
+            self.live.write(Notice(level="warning", text=text))
+        link.begin()
+        return link
+
+    def _tell_news(self, text: str) -> None:
+        """Something about the servers, while the session goes on."""
+        with contextlib.suppress(CassError, OSError, ValueError):  # it is being closed
+            notice = Notice(level="info", text=text)
+            self.live.write(notice)
+            self.tell(notice)
 
     def _environ(self) -> dict[str, str]:
         """The environment for tools."""

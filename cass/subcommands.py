@@ -11,7 +11,7 @@ import click
 from cass import catalogue, commands, listing
 from cass.errors import ConfigError, UsageError
 from cass.home import Files, Home
-from cass.program import CHAT, Program, as_path, err, find, flags, here, options, out, run_options
+from cass.program import CHAT, Program, Programs, as_path, err, find, flags, here, options, out, run_options
 
 if TYPE_CHECKING:
     from cass.dialogue import Dialogue
@@ -289,6 +289,51 @@ def _acp(**given: Any) -> None:
     except ModuleNotFoundError as e:
         raise ConfigError("cass acp needs a package: pip install 'cassady[acp]'") from e
     server.run(Home.find(), options(given), flags(given | {"mode": None, "cwd": None}))
+
+
+_MCP = Programs("mcp", help="List, add, remove and test MCP servers.")
+SUBCOMMANDS["mcp"] = _MCP
+
+
+@_MCP.command("add", cls=Program, context_settings={"allow_interspersed_args": False})
+@click.option("--url", metavar="URL", help="Of a server that is reached over HTTP, in place of COMMAND.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="Sent with each request to URL.")
+@click.option("--env", "environ", multiple=True, metavar="NAME=VALUE", help="A variable for COMMAND, such as K='${K}'.")
+@click.option("--no-test", is_flag=True, help="Do not start it first.")
+@click.argument("name", metavar="NAME")
+@click.argument("command", metavar="[COMMAND]", nargs=-1, type=click.UNPROCESSED)
+def _mcp_add(name: str, command: tuple[str, ...], no_test: bool, **given: Any) -> None:
+    """Try a server, and write it down in ~/.cass/mcp.json. Options stand before NAME, arguments behind COMMAND."""
+    from cass.mcp import manage
+
+    out(manage.add(Home.find(), name, manage.entry(command, **given), tries=not no_test))
+
+
+@_MCP.command("list", cls=Program)
+@_JSON
+def _mcp_list(as_json: bool) -> None:
+    """Show the servers of this directory, and the tools that they listed when they last ran."""
+    from cass.mcp import manage
+
+    out((manage.as_json if as_json else manage.shown)(Home.find(), here()))
+
+
+@_MCP.command("remove", cls=Program)
+@click.argument("name", metavar="NAME")
+def _mcp_remove(name: str) -> None:
+    """Take a server out of ~/.cass/mcp.json."""
+    from cass.mcp import manage
+
+    manage.remove(Home.find(), name)
+
+
+@_MCP.command("test", cls=Program)
+@click.argument("name", metavar="[NAME]", required=False)
+def _mcp_test(name: str | None) -> None:
+    """Start each server of this directory, or one, and show what it offers."""
+    from cass.mcp import manage
+
+    manage.test(Home.find(), here(), name, out)
 
 
 @_subcommand("setup")

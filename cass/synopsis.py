@@ -1,7 +1,7 @@
 """The synopsis: what each program takes, read off its click command; completions and man pages are made of it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import click
@@ -94,7 +94,9 @@ def _subcommands(command: click.Command, context: click.Context) -> Iterator[Pro
             found = command.get_command(context, name)
             assert found is not None
             if not found.hidden:
-                yield _program(name, found)
+                program = _program(name, found)
+                words = tuple(inner.name for inner in program.commands)
+                yield replace(program, arguments=(Value("|".join(words), Kind.WORD, words),)) if words else program
 
 
 def _option(param: click.Option) -> Option:

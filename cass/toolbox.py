@@ -1,11 +1,12 @@
-"""The toolbox of a session: the tools of cass, and those that a host program brought."""
+"""The toolbox of a session: the tools of cass, those that a host program brought, and those of MCP servers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cass import access, tools
+from cass import access, rules, tools
 from cass.access import Effect, Mode
 from cass.errors import UsageError
+from cass.rules import Rules
 from cass.tools import Tool
 from cass.tools.host import HostTool, as_tool
 
@@ -18,18 +19,28 @@ class Toolbox:
             if host.name in self._brought or host.name in tools.NAMES:
                 raise UsageError(f"there is a tool {host.name} already")
             self._brought[host.name] = Effect(host.effect), as_tool(host)
+        self._foreign: dict[str, Tool] = {}
 
-    def names(self, mode: Mode) -> frozenset[str]:
-        """Names of the tools that a mode offers."""
+    def settle(self, foreign: Mapping[str, Tool]) -> None:
+        """Offer these tools of MCP servers, until it is said again. No other tool is called as one of them."""
+        self._foreign = {name: tool for name, tool in foreign.items() if name not in self._brought}
+
+    def names(self, mode: Mode, given: Rules = Rules()) -> frozenset[str]:
+        """Names of the tools that a mode offers; in read-only mode those of MCP servers that an allow rule names."""
+        is_free = mode is not Mode.READ_ONLY
+        foreign = (name for name in self._foreign if is_free or rules.naming(given.allow, name))
         brought = (name for name, (effect, _) in self._brought.items() if access.offers(mode, effect))
-        return access.tools(mode).union(brought)
+        return access.tools(mode).union(brought, foreign)
 
     def find(self, name: str) -> Tool:
         """The tool of that name; raises ToolError."""
-        return self._brought[name][1] if name in self._brought else tools.find(name)
+        if name in self._brought:
+            return self._brought[name][1]
+        return self._foreign[name] if name in self._foreign else tools.find(name)
 
-    def schemas(self, mode: Mode) -> tuple[dict[str, Any], ...]:
+    def schemas(self, mode: Mode, given: Rules = Rules()) -> tuple[dict[str, Any], ...]:
         """``{"name", "description", "parameters"}`` of each tool that a mode offers, always in the same order."""
-        offered = self.names(mode)
+        offered = self.names(mode, given)
         brought = [tool for name, (_, tool) in self._brought.items() if name in offered]
-        return (*tools.schemas(offered), *map(tools.schema, brought))
+        foreign = [tool for name, tool in self._foreign.items() if name in offered]
+        return (*tools.schemas(offered), *map(tools.schema, [*brought, *foreign]))

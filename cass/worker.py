@@ -281,6 +281,7 @@ async def _once(
         session.tell = tell
         print(*map(safe, session.notices), sep="\n", end="\n" if session.notices else "", file=sys.stderr, flush=True)
         worker = Worker(session)
+        await session.mcp.settled(only_unknown=True)  # there is no next message that could have their tools
         item = {"type": "message", "content": content, "ask": ask, "origin": {"by": "send", "program": "cass -p"}}
         await _serve(worker, until=inbox.put(files, item))
         if worker.end is None:

@@ -21,6 +21,7 @@ ORDER = """
     tools.paths tools.arguments tools.deadman tools.hidden tools.guards tools.sandbox tools.cell tools.child
     tools.diff tools.strides tools.nearest tools.tool tools.host tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
+    mcp.servers mcp.names mcp.words mcp.pipe mcp.host mcp.link mcp.manage mcp
     toolbox brought desk tries summary agent opening heir branch restore turn session
     standing status intake door worker send exchange listing stats passages
     worktree tasks ledger
@@ -45,11 +46,15 @@ LATE = {"cli", "program", "subcommands", "providers", "tools"}
 
 OUTSIDERS = {
     "acp": {"acp.room", "acp.server", "acp.updates"},
+    "anyio": {"mcp.pipe"},
     "click": {"cli", "dialogue", "program", "subcommands", "synopsis"},
     "distributed": {"scheduler"},
     "httpx": {"providers.http"},
+    "httpx2": {"mcp.host"},
     "jsonschema": {"schema"},
     "keyring": {"providers.ring"},
+    "mcp": {"mcp.host", "mcp.pipe"},
+    "mcp_types": {"mcp.host", "mcp.pipe"},
     "markdown_it": {"export.html", "markdown", "viewer.prose"},
     "prompt_toolkit": {
         *("composer.compose", "composer.console", "composer.folded", "composer.keyboard", "composer.keys"),

@@ -15,6 +15,7 @@ from cass.composer import subcommand
 from cass.composer.branching import Branching
 from cass.composer.seat import Seat
 from cass.errors import CassError, UsageError
+from cass.mcp import manage
 from cass.visible import safe_line
 
 
@@ -199,6 +200,11 @@ class Slash:
         found = stats.gather(seat.files.home, [seat.files])
         text = stats.chart(found, ("day", "model"), listing.columns() - 2)
         self._say("".join(f"  {line}".rstrip() + "\n" for line in [*text.split("\n"), "", "all chats: cass stats"]))
+
+    def mcp(self, _: str) -> None:
+        seat = self._desk.seat
+        root = Path(seat.standing.cwd or os.getcwd())
+        self._say("".join(f"  {line}\n" for line in manage.shown(seat.files.home, root, seat.files).split("\n")))
 
     def login(self, provider: str) -> None:
         self._desk.configure(provider)

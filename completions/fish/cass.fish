@@ -25,7 +25,7 @@ end
 
 # Whether the command line has this subcommand of cass; without an argument: none yet.
 function __cass_in
-    set -l commands ls status branch batch prune wait grep cancel stop approve deny stats check trust acp setup local login logout export completion paths
+    set -l commands ls status branch batch prune wait grep cancel stop approve deny stats check trust acp mcp setup local login logout export completion paths
     set -l found
     for word in (commandline -opc)[2..-1]
         if contains -- $word $commands
@@ -57,6 +57,7 @@ complete -c cass -n __cass_in -a stats -d 'Show what chats have used and cost'
 complete -c cass -n __cass_in -a check -d 'Look whether everything is there and right'
 complete -c cass -n __cass_in -a trust -d 'Look at what this project would configure, and trust it'
 complete -c cass -n __cass_in -a acp -d 'Serve an editor that speaks the Agent Client Protocol'
+complete -c cass -n __cass_in -a mcp -d 'List, add, remove and test MCP servers'
 complete -c cass -n __cass_in -a setup -d 'Choose provider and model, try them, and write them down'
 complete -c cass -n __cass_in -a local -d 'Chat with a model from a file, through a server of its own'
 complete -c cass -n __cass_in -a login -d 'Keep the key of a provider, once it works'
@@ -189,6 +190,8 @@ complete -c cass -n '__cass_in acp' -l max-tool-output -x -d 'Characters of a to
 complete -c cass -n '__cass_in acp' -l config -r -F -d 'Use FILE in place of config.json'
 complete -c cass -n '__cass_in acp' -l cwd -x -a '(__fish_complete_directories)' -d 'The workspace; default: this directory'
 complete -c cass -n '__cass_in acp' -l help -d 'Show this message and exit'
+complete -c cass -n '__cass_in mcp' -l help -d 'Show this message and exit'
+complete -c cass -n '__cass_in mcp' -a 'add list remove test'
 complete -c cass -n '__cass_in setup' -s P -l provider -x -a 'fireworks openai anthropic gemini deepseek kimi openrouter groq mistral xai together ollama llama.cpp lmstudio vllm local demo' -d 'Such as openai or ollama; default: you are asked'
 complete -c cass -n '__cass_in setup' -s m -l model -x -d 'Model to ask; default: picked from what the server lists'
 complete -c cass -n '__cass_in setup' -l base-url -x -d 'Address of another server'
