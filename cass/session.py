@@ -49,7 +49,6 @@ from cass.desk import Answer, Desk
 from cass.environment import for_tools
 from cass.errors import CassError, ConfigError, UsageError
 from cass.home import Files, Home
-from cass.mcp import servers as mcp_servers
 from cass.mcp.link import Link
 from cass.providers import Provider
 from cass.records import (
@@ -142,8 +141,8 @@ class Session:
         self.desk = self._make_desk(root)
         self.notices: tuple[str, ...] = ()
         """What the person should know of the settings and of the project's instructions."""
+        self.mcp = Link.of(files, root, lambda: self.desk.place.environ, self._tell_news)
         self._mend(root)
-        self.mcp = self._link(root)
 
     @classmethod
     async def new(
@@ -431,28 +430,11 @@ class Session:
         if moved := opening.move(self.records, str(root), self.settings):
             self.chat.append(moved)
         self.live.begin(self.desk.status("idle"))
-        self.notices = (*self.settings.notices, *opening.news(self.records, self.files.home, root))
+        self.notices = (*self.settings.notices, *self.mcp.notices, *opening.news(self.records, self.files.home, root))
         # That the demo is none is said by every screen already.
         said = [text for text in self.notices if not text.startswith("demo:")]
         for notice in [*chat.damage(self.records), *(Notice(level="info", text=text) for text in said)]:
             self.live.write(notice)
-
-    def _link(self, root: Path) -> Link:
-        """The MCP servers of the person and of the project; those that nothing is known of are started."""
-        found = mcp_servers.load(self.files.home, root, os.environ)
-        link = Link(
-            found,
-            self.files.home,
-            files=self.files,
-            root=root,
-            environ=lambda: self.desk.place.environ,
-            tell=self._tell_news,
-        )
-        for text in (*found.notices, *([link.problem] if link.problem else [])):
-            self.notices += (text,)
-            self.live.write(Notice(level="warning", text=text))
-        link.begin()
-        return link
 
     def _tell_news(self, text: str) -> None:
         """Something about the servers, while the session goes on."""

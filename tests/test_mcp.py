@@ -150,6 +150,7 @@ def test_more_tools_than_a_request_may_hold_are_left_out_and_said():
         ({"content": [{"type": "hologram"}]}, "[content of an unknown kind: hologram]"),
         ({"content": [], "structuredContent": {"a": 1}}, '[structured content]\n{\n "a": 1\n}'),
         ({"content": [{"type": "text", "text": '{"a":1}'}], "structuredContent": {"a": 1}}, '{"a":1}'),
+        ({"content": [{"type": "text", "text": "a"}], "structuredContent": {"result": "a"}}, "a"),
         ({"content": []}, "[the server answered with nothing]"),
         ({}, "[the server answered with nothing]"),
     ],

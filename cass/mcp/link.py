@@ -21,7 +21,7 @@ from cass import jsonl
 from cass.access import Action, Effect
 from cass.errors import ToolError
 from cass.home import Files, Home, create_private, make_private
-from cass.mcp import names
+from cass.mcp import names, servers
 from cass.mcp.servers import Found, Server
 from cass.tools.deadman import Switch
 from cass.tools.paths import Place
@@ -63,6 +63,8 @@ class Link:
     ) -> None:
         """`files`: of the chat, where state and log are kept. `tell`: is given what the person should know."""
         self.servers = {server.name: Standing(server) for server in found.servers}
+        self.notices = (*found.notices, *([self.problem] if self.problem else []))
+        """What of the files is not used, and why."""
         self._home, self._files, self._root = home, files, root
         self._environ = environ
         self._tell = tell
@@ -76,6 +78,16 @@ class Link:
         self._news = asyncio.Event()
         for standing in self.servers.values():
             self._remember(standing)
+
+    @classmethod
+    def of(
+        cls, files: Files, root: Path, environ: Callable[[], Mapping[str, str]], tell: Callable[[str], None]
+    ) -> "Link":
+        """The servers of the person and of the project of the workspace `root`; those never seen are started."""
+        found = servers.load(files.home, root, os.environ)
+        link = cls(found, files.home, files=files, root=root, environ=environ, tell=tell)
+        link.begin()
+        return link
 
     @property
     def problem(self) -> str | None:
@@ -206,8 +218,8 @@ class Link:
             self._switch.arm(self._process.pid)
             assert self._process.stdout is not None
             self._reading = asyncio.create_task(self._read(self._process.stdout))
-            servers = [dataclasses.asdict(one.server) for one in self.servers.values()]
-            await self._order({"servers": servers, "environ": dict(self._environ())})
+            known = [dataclasses.asdict(one.server) for one in self.servers.values()]
+            await self._order({"servers": known, "environ": dict(self._environ())})
 
     async def _order(self, order: dict[str, Any]) -> None:
         if self._process is None or self._process.stdin is None:

@@ -22,7 +22,7 @@ def shown(home: Home, root: Path, files: Files | None = None) -> str:
     state = _state(files) if files else {}
     link = Link(found, home, root=root, environ=dict)
     lines = [line for one in link.servers.values() for line in _lines(one, state.get(one.server.name, {}))]
-    lines += [*found.notices, *([link.problem] if link.problem else [])]
+    lines += link.notices
     return "\n".join(map(safe_line, lines)) or "no MCP servers; add one with: cass mcp add NAME COMMAND ..."
 
 

@@ -44,6 +44,7 @@ class Pipe:
         self._tail = b""
         self._status: int | None = None
         """With which it ended by itself."""
+        self._is_ending = False
         self._glued = False
 
     @asynccontextmanager
@@ -72,13 +73,13 @@ class Pipe:
             asyncio.create_task(self._read(to_session)),
             asyncio.create_task(self._write(from_session)),
             asyncio.create_task(self._hear()),
-            watch := asyncio.create_task(self._watch(to_session)),
+            asyncio.create_task(self._watch(to_session)),
         ]
         try:
             yield incoming, outgoing
         finally:
             with anyio.CancelScope(shield=True):
-                watch.cancel()  # what comes now is no news
+                self._is_ending = True
                 await self._end()
             for task in tasks:
                 task.cancel()
@@ -162,7 +163,7 @@ class Pipe:
 
     async def _learn(self, limit_s: float) -> None:
         """Its status, if it ends by itself so soon."""
-        if await self._is_gone(limit_s):
+        if await self._is_gone(limit_s) and not self._is_ending:
             self._status = self._process.returncode
 
     async def _is_gone(self, limit_s: float = GRACE_S) -> bool:

@@ -18,13 +18,14 @@ import orjson
 from cass import jsonl, trust
 from cass.errors import CassError, ConfigError
 from cass.home import Home, create_private
+from cass.pattern import pattern
 from cass.visible import safe_line
 
 PROJECT = ".mcp.json"
 KEY = "mcpServers"
 STARTUP_S = 10.0
 CALL_S = 60.0
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 class Wrong(Exception):

