@@ -168,6 +168,8 @@ def arguments(view: View) -> list[str]:
         found += _spelled(path, operation, view)
         if operation in ("hide", "private"):
             last += ["--remount-ro", path]  # not before all that lies in it has its place
+    # Root needs no capability to write to /proc/sys, and with the pattern of core dumps to run programs out here.
+    last += ["--remount-ro", "/proc"]
     separate = SEPARATE if view.net else (*SEPARATE, "--unshare-net")
     unset = [word for name in view.unset for word in ("--unsetenv", name)]
     return [*separate, *found, *last, *unset, "--setenv", "TMPDIR", "/tmp", "--chdir", view.workspace]

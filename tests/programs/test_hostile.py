@@ -31,8 +31,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no san
 
 SECRET = "the-key-of-the-person"
 WORKED = "WORKED"
-BY_ROOT = {"nsenter", "ptrace"}
-"""What only root can do outside, to a process that is not its child."""
+BY_ROOT = {"nsenter", "ptrace", "the kernel's settings"}
+"""What only root can do outside."""
 ANSWERS = 5
 """Tricks that would answer a question."""
 
@@ -125,6 +125,7 @@ TRICKS: dict[str, tuple[str, Callable[[Stage, str], bool] | None]] = {
         "cat /proc/{viewer}/cwd/.cass/providers.json | grep -q {secret} && echo WORKED",
         None,
     ),
+    "the kernel's settings": ("(exec 9>>/proc/sys/kernel/core_pattern) && echo WORKED", None),
     # files
     "the keys": ("cat {keys} ~/.ssh/id | grep -q {secret} && echo WORKED", None),
     "a symlink": ("ln -sfn {home} l; cat l/providers.json | grep -q {secret} && echo WORKED", None),

@@ -114,7 +114,7 @@ def test_every_mount_comes_after_the_one_it_lies_in_and_what_is_closed_stays_clo
     assert [one for one in made if one not in own and one[0] != "--remount-ro"] == what
     assert made[0] == ("--ro-bind", "/")
     hidden_places = [path for option, path in made if option == "--tmpfs"]
-    assert sorted(path for option, path in made if option == "--remount-ro") == sorted(hidden_places)
+    assert sorted(path for option, path in made if option == "--remount-ro") == sorted([*hidden_places, "/proc"])
 
 
 def test_a_workspace_in_tmp_is_all_that_is_seen_of_it():
@@ -162,6 +162,13 @@ def test_a_command_writes_to_the_workspace_and_to_tmp_and_nowhere_else(held):
     assert (held.beside / "old").read_text() == "old"
     assert held("shell", command="cat /tmp/cass-t") == "t"  # the next command of the chat finds it
     assert not Path("/tmp/cass-t").exists()
+
+
+@linux
+def test_nothing_of_the_kernel_can_be_set(held):
+    find = "find /proc/sys /proc/sysrq-trigger /proc/irq /proc/self/ /sys/kernel /sys/power -maxdepth 2 -type f"
+    opened = f"{find} 2>/dev/null | while read -r at; do (exec 9>>$at) 2>/dev/null && echo $at; done"
+    assert held("shell", command=f"{opened}; echo out > /dev/stdout; echo err > /dev/stderr") == "out\nerr"
 
 
 @linux
