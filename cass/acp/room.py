@@ -18,7 +18,7 @@ from cass.access import Mode
 from cass.acp.before import Before
 from cass.acp.updates import Updates
 from cass.composer.seat import Seat
-from cass.errors import CassError
+from cass.errors import CassError, UsageError
 from cass.home import Files
 from cass.records import ApprovalRequest, Assistant, Fact, Record, Status, TurnEnd, User
 from cass.visible import safe_line
@@ -67,8 +67,10 @@ class Room:
     async def prompt(self, text: str) -> tuple[str, str | None]:
         """Say `text`, tell the editor what comes, and return how the turn ended: the protocol's word, and an error.
 
-        Raises CassError: no worker can be had, or it died.
+        Raises CassError: no worker can be had, or it died; UsageError while another message is being answered.
         """
+        if self._waiting is not None:
+            raise UsageError("a message of this session is being answered: wait for its end, or cancel it")
         id = jsonl.new_id()
         self._updates.own.add(id)
         self._waiting, self._taken_back = id, False

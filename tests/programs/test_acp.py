@@ -150,6 +150,8 @@ async def test_a_message_that_still_waits_is_taken_back_by_a_cancel(opened):
         await until(lambda: facts(editor.files, User))
         turn = asyncio.create_task(say(editor, "from the editor"))
         await until(lambda: os.listdir(editor.files.inbox))
+        with pytest.raises(acp.RequestError, match="is being answered"):
+            await say(editor, "at the same time")
         await editor.agent.cancel(session_id=editor.id)
         assert await turn == "cancelled"
         assert [user.content for user in facts(editor.files, User)] == ["from a shell"]
