@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cass.pattern import pattern
 from cass.records import (
     Approval,
     ApprovalRequest,
@@ -295,22 +294,6 @@ def _key(record: Record) -> tuple[str, ...] | None:
             return (record.type, record.created_at)
         case _:
             return None
-
-
-# ---- who decided ----------------------------------------------------------------------------------------------------
-
-_CALLER = pattern(r"(?P<user>.+?) by (?P<program>.+), pid (?P<pid>\d+)")
-_THROUGH = {"cass-compose": "in the composer", "cass approve": "with cass approve", "cass deny": "with cass deny"}
-
-
-def who(by: str, user: str, with_pid: bool = False) -> str:
-    """The one that an approval names, in words for people. `user` is the name of whoever reads. Safe, one line."""
-    found = _CALLER.fullmatch(by)
-    if found is None:  # a rule, nobody, or the host program
-        return safe_line(by)
-    name = "you" if found["user"] == user else found["user"]
-    through = _THROUGH.get(found["program"], f"through {found['program']}")
-    return safe_line(f"{name} {through}" + (f", pid {found['pid']}" if with_pid else ""))
 
 
 # ---- arguments, laid out for people ---------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ process of the same user can still find a way (a terminal multiplexer, a debugge
 import contextlib
 import hashlib
 import os
-import pwd
 import socket
 import struct
 import subprocess
@@ -19,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cass import jsonl, presence
+from cass import callers, jsonl, presence
 from cass.errors import CassError, NoWorker
 from cass.home import Files
 from cass.records import ApprovalRequest
@@ -39,11 +38,7 @@ class Caller(NamedTuple):
 
     def words(self, program: str) -> str:
         """For the chat: user, program (its own word for itself), pid."""
-        try:
-            user = pwd.getpwuid(self.uid).pw_name
-        except KeyError:
-            user = f"uid {self.uid}"
-        return f"{user} by {program}, pid {self.pid}"
+        return f"{callers.name(self.uid)} by {program}, pid {self.pid}"
 
 
 def digest(request: ApprovalRequest) -> str:

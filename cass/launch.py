@@ -116,7 +116,7 @@ def resume(
     found = catalogue.summaries(home, cwd)
     if not found:
         return None
-    lines = listing.lines(home, found, standing.look)
+    lines = listing.choices(home, found, standing.look)
 
     def choose(child: dict[str, Any]) -> int:
         index = pick("go on with a chat", lines, child["early"])

@@ -48,6 +48,20 @@ def lines(home: Home, found: Sequence[Summary], look: Look, *, cwd_shown: bool =
     return made
 
 
+def choices(home: Home, found: Sequence[Summary], look: Look) -> list[str]:
+    """One chat a line for who picks one: age, what its worker does, first message; then model and id, to filter by."""
+    now = time.time()
+    states = [_words(look(home.files(summary.chat_id)).state) if summary.is_running else "" for summary in found]
+    width = max(map(len, states), default=0)
+    return [
+        safe_line(
+            f"{_age(summary.changed_at, now):>4}  {f'{state:{width}}  ' if width else ''}"
+            f"{summary.title or '(no message yet)'} · {_model(summary.model)} · {summary.chat_id}"
+        )
+        for summary, state in zip(found, states, strict=True)
+    ]
+
+
 def _model(name: str) -> str:
     return safe_line(name.rpartition("/")[2])[:20]
 

@@ -493,7 +493,7 @@ def test_a_question_answered_elsewhere_closes_and_says_by_whom(files, worker):
             )
         )
         await desk.until(lambda: not desk.question)
-        assert desk.hint == "approved by ann by cass approve, pid 7"
+        assert desk.hint == "approved elsewhere, by ann with cass approve"
         await desk.types("typed on")
         assert desk.draft == "typed on"
 

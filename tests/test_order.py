@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 
 ORDER = """
     errors pattern home jsonl elder preferences visible announce color amounts records compound rules access
-    ignore walk names snapshots query search inbox presence catalogue tail chat decisions known instructions
+    ignore walk names snapshots query search inbox presence catalogue tail chat callers decisions known instructions
     frontmatter trust skills project environment written connection gguf models bill config
     welcome
     prompt budget context blocks markdown commands templates
@@ -31,9 +31,9 @@ ORDER = """
     composer.history composer.draft composer.pastes composer.proposal composer.rows composer.question
     composer.frames composer.foreground composer.attention composer.git composer.panes composer.transcript
     composer.helper composer.seat composer.subcommand composer.branching composer.words composer.employer
-    composer.expansion composer.footer composer.slash composer.tree composer.paths composer.completion composer.models
+    composer.expansion composer.footer composer.tree composer.paths composer.completion composer.models
     composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker composer.pager
-    composer.errands composer.asking composer.keyboard composer.compose composer
+    composer.errands composer.choice composer.slash composer.asking composer.keyboard composer.compose composer
     acp.before acp.updates acp.room acp.server acp
     setup launch program schema report branching prune dialogue verdict review
     batch gauge fleet scheduler

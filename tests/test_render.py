@@ -462,6 +462,21 @@ def test_the_full_view_of_a_done_turn_has_its_tokens() -> None:
     assert shown(end, Look(escapes=False, full=True)) == "1,234 tokens in (1,000 cached) · 5 out"
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (None, "demo: demo · /w\noffline, no language model"),
+        (User(id="u", content="x", created_at=AT, provider="work", model="large"), "last with work: large · /w"),
+        (User(id="u", content="x", created_at=AT), "demo: demo · /w"),
+    ],
+)
+def test_the_header_of_a_chat_that_is_gone_on_with_names_what_answered_last(said, words) -> None:
+    meta = Meta(chat_id="c-a8f3", created_at=AT, provider="demo", model="demo", cwd="/w")
+    text = "\n".join(line.plain for line in render.header(meta, Look(), said))
+    assert words in text
+    assert ("offline" in text) == (said is None)
+
+
 def test_the_header_says_that_the_demo_is_no_model() -> None:
     text = shown(Meta(chat_id="c-a8f3", created_at=AT, provider="demo", model="demo", cwd="/w"))
     assert "c-a8f3" in text

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cass import decisions, jsonl
+from cass.callers import me, who
 from cass.composer import helper
 from cass.composer.console import Console
 from cass.composer.question import Fragments, Question
@@ -55,7 +56,7 @@ class Asking:
         question = self.question
         if question is None or question.request.request_id != approval.request_id or question.is_sent:
             return ""
-        return f"{approval.decision} by {safe_line(approval.by)}"
+        return f"{safe_line(approval.decision)} elsewhere, by {who(approval.by, me())}"
 
     def key_came(self) -> None:
         self._last_key = time.monotonic()

@@ -19,12 +19,11 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.output import Output
 
 from cass import commands, jsonl, preferences
-from cass.access import Mode
-from cass.composer import expansion, footer, helper, keys, models, pager, picker
+from cass.composer import expansion, footer, helper, keys, pager, picker
 from cass.composer.asking import Asking
 from cass.composer.attention import Attention
 from cass.composer.branching import Branching
-from cass.composer.completion import EFFORTS
+from cass.composer.choice import Choice
 from cass.composer.console import Console
 from cass.composer.draft import Draft
 from cass.composer.employer import Employer
@@ -80,20 +79,20 @@ class Composer:
             titled=layout == "inline",
         )
         self.errands = Errands(self.console, self.cwd, self.hint)
-        self.asking = Asking(self.seat, self.console, self._decide)
+        self.asking = Asking(self.seat, self.console, self.decide)
         self.transcript = Transcript()
         if layout == "inline":
             self.transcript = Inline(files, self.console, self._warn)
         elif layout == "panes":
             self.transcript = Paned(files, self._warn)
         self.branching = Branching(self)
+        self.choice = Choice(self)
         self._slash = Slash(self)
         self._switch = switch
         self._draft = Draft(files)
         self._words = Words()
         self._employer = Employer(self.seat, self, self.put_back)
         self._branch = ""
-        self._effort = ""
         self._picks = False
         """Whether the person chooses from a list."""
         self._jobs: set[asyncio.Task[None]] = set()
@@ -224,7 +223,7 @@ class Composer:
             self.transcript = Inline(self.seat.files, self.console, self._warn)
             await self.transcript.show()
 
-    def _decide(self, decision: dict[str, Any]) -> None:
+    def decide(self, decision: dict[str, Any]) -> None:
         self.do(self._ask(decision))
 
     async def _ask(self, request: dict[str, Any]) -> None:
@@ -329,20 +328,6 @@ class Composer:
             self._switch(switch_to)
         self.console.leave(0)
 
-    def set_mode(self, mode: Mode) -> None:
-        if self.seat.is_busy:
-            self.hint("mode can be changed when idle")
-        else:
-            self._decide({"do": "mode", "mode": mode.value})
-
-    def next_effort(self) -> None:
-        """Another effort, from the next message on."""
-        now = self._effort or self.seat.standing.effort
-        self._effort = EFFORTS[(EFFORTS.index(now) + 1) % len(EFFORTS) if now in EFFORTS else 0]
-        self.seat.take_back_orders("effort")  # who goes through them means the last one
-        self.seat.order("effort", effort=self._effort)
-        self.hint(f"reasoning effort: {self._effort}, from the next message on")
-
     def take_back(self, name: str) -> None:
         if not self.put_back(self.seat.take_one(name)):
             self.hint("the worker was faster: it has that message")
@@ -375,38 +360,6 @@ class Composer:
 
     def _note(self) -> str:
         return "an approval waits for you" if self.asking.question else ""
-
-    def pick_model(self) -> None:
-        async def choose() -> None:
-            seat = self.seat
-            found = await asyncio.to_thread(models.models, seat.files.home, seat.standing.provider, os.environ)
-            now = next((n for n, m in enumerate(found) if m[:2] == (seat.standing.provider, seat.standing.model)), 0)
-            lines = [model.line for model in found]
-            self.pick("go on with a model", lines, lambda n: self._use(found[n].provider, found[n].model), now)
-
-        self.do(choose())
-
-    def configure(self, provider: str) -> None:
-        """Have ``cass setup`` choose provider and model, and go on with them here."""
-
-        async def choose() -> None:
-            status = await self.errands.cass("setup", *(["--provider", provider] if provider else []))
-            if status == 0:
-                self._use(*await asyncio.to_thread(models.configured, self.seat.files.home, os.environ))
-
-        self.do(choose())
-
-    def forget_key(self, provider: str) -> None:
-        """Have ``cass logout`` forget the key of `provider`."""
-
-        async def forget() -> None:
-            await self.errands.cass("logout", provider)
-
-        self.do(forget())
-
-    def _use(self, provider: str, model: str) -> None:
-        self.seat.order("model", provider=provider, model=model)
-        self.hint(f"{safe_line(provider)}: {safe_line(model)}, from the next message on")
 
     def _try(self, act: Callable[[], None]) -> bool:
         """Whether it could be done; if not, why not is said."""

@@ -56,11 +56,12 @@ class Viewer:
             self._process.stdin.write(jsonl.dump(message) + b"\n")
 
     async def last_words(self) -> str:
-        """Its exit status and the last line of its standard error, once it has ended."""
+        """How it ended, and the last line of its standard error, once it has."""
         assert self._process.stderr is not None
         said = (await self._process.stderr.read()).decode("utf-8", "replace").strip().rpartition("\n")[2]
         status = await self._process.wait()
-        return f"status {status}" + (f": {said}" if said else "")
+        ended = f"status {status}" if status >= 0 else f"by signal {-status}"
+        return ended + (f": {said}" if said else "")
 
     async def close(self) -> None:
         """End it. It ends by itself when its input does; the signal is for one that is stuck."""

@@ -15,6 +15,7 @@ from cass.composer import keys
 from cass.composer.asking import Asking
 from cass.composer.attention import Attention
 from cass.composer.branching import Branching
+from cass.composer.choice import Choice
 from cass.composer.console import Console
 from cass.composer.errands import Errands
 from cass.composer.pastes import Pastes
@@ -43,6 +44,7 @@ class Composing(Protocol):
     asking: Asking
     attention: Attention
     branching: Branching
+    choice: Choice
     errands: Errands
     pastes: Pastes
     draft: str
@@ -54,8 +56,6 @@ class Composing(Protocol):
     def submit(self, *, steer: bool = False) -> None: ...
     def interrupt(self) -> None: ...
     def put_back(self, texts: list[str]) -> bool: ...
-    def set_mode(self, mode: Mode) -> None: ...
-    def next_effort(self) -> None: ...
     def read_back(self) -> None: ...
     def leave(self, *switch_to: str) -> None: ...
 
@@ -108,7 +108,7 @@ class Keyboard:
         self._draft.insert_text("\n")
 
     def next_mode(self, event: KeyPressEvent) -> None:
-        self._composer.set_mode(Mode(self._composer.seat.standing.mode or Mode.READ_ONLY).next)
+        self._composer.choice.mode(Mode(self._composer.seat.standing.mode or Mode.READ_ONLY).next)
 
     def tool_output(self, event: KeyPressEvent) -> None:
         self._pass_on("C-o")
@@ -117,7 +117,7 @@ class Keyboard:
         self._pass_on("C-t")
 
     def next_effort(self, event: KeyPressEvent) -> None:
-        self._composer.next_effort()
+        self._composer.choice.next_effort()
 
     def _pass_on(self, key: str) -> None:
         if not self._composer.transcript.press(key):

@@ -21,6 +21,8 @@ from cass.composer.keys import ESC_S, SECOND_KEY_S
 from cass.composer.question import Fragments
 from cass.visible import safe_line
 
+KEYS = (" · type to filter · Enter takes it · Esc none", " · type to filter · Enter · Esc", "")
+"""Behind the title, as much of it as has room."""
 ROWS_AROUND = 3
 """Title, filter, and a row that stays free, so that a full list scrolls nothing away."""
 
@@ -60,8 +62,9 @@ class Picker:
         place = matching.index(chosen) if chosen is not None else 0
         first = max(min(place - self._page // 2, len(matching) - self._page), 0)
         found = f"{len(matching)} of {len(self._choices)}" if self.filter else str(len(self._choices))
-        help = f"{self._title} · {found} · type to filter · Enter takes it · Esc none"
-        text: Fragments = [("bold", cut(help, columns - 1)), ("", "\n❯ "), ("class:key", self.filter), ("", "\n")]
+        forms = [f"{self._title} · {found}{keys}" for keys in KEYS]
+        help = next((form for form in forms if len(form) < columns), cut(forms[-1], columns - 1))
+        text: Fragments = [("bold", help), ("", "\n❯ "), ("class:key", self.filter), ("", "\n")]
         for index in matching[first : first + self._page]:
             line = cut(self._choices[index], columns - 3)
             text.append(("reverse", f"> {line}\n") if index == chosen else ("", f"  {line}\n"))

@@ -13,6 +13,7 @@ from cass.access import Mode
 from cass.amounts import columns, money
 from cass.composer import subcommand
 from cass.composer.branching import Branching
+from cass.composer.choice import Choice
 from cass.composer.seat import Seat
 from cass.errors import CassError, UsageError
 from cass.mcp import manage
@@ -24,6 +25,7 @@ class Desk(Protocol):
 
     seat: Seat
     branching: Branching
+    choice: Choice
 
     @property
     def state(self) -> str:
@@ -39,18 +41,12 @@ class Desk(Protocol):
     def do(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work` beside the keyboard."""
 
-    def set_mode(self, mode: Mode) -> None: ...
     def leave(self, *switch_to: str) -> None:
         """Leave; with arguments go on with ``cass ARGUMENTS``."""
 
     def pick(self, title: str, choices: Sequence[str], then: Callable[[int], None], at: int = 0) -> None:
         """Have the person choose one of `choices`, beginning at one, and go on with its index."""
 
-    def pick_model(self) -> None: ...
-    def configure(self, provider: str) -> None:
-        """Have provider and model chosen and written down; "": any provider."""
-
-    def forget_key(self, provider: str) -> None: ...
     def take_back(self, name: str) -> None:
         """Take one of what waits back into the draft."""
 
@@ -102,7 +98,7 @@ class Slash:
             return
         self._desk.pick(
             "go to a chat",
-            listing.lines(seat.files.home, others, standing.look),
+            listing.choices(seat.files.home, others, standing.look),
             lambda n: self._desk.leave("--resume", others[n].chat_id),
         )
 
@@ -136,7 +132,7 @@ class Slash:
 
     def model(self, name: str) -> None:
         if not name:
-            self._desk.pick_model()
+            self._desk.choice.pick_model()
             return
         *provider, model = name.split()
         if len(provider) > 1:
@@ -153,7 +149,7 @@ class Slash:
             self._say(f"  {self._desk.seat.standing.mode or 'not known before the worker runs'}\n")
             return
         try:
-            self._desk.set_mode(Mode(mode))
+            self._desk.choice.mode(Mode(mode))
         except ValueError:
             raise UsageError(f"no mode {mode}; there are {', '.join(Mode)}") from None
 
@@ -207,12 +203,12 @@ class Slash:
         self._say("".join(f"  {line}\n" for line in manage.shown(seat.files.home, root, seat.files).split("\n")))
 
     def login(self, provider: str) -> None:
-        self._desk.configure(provider)
+        self._desk.choice.configure(provider)
 
     def logout(self, provider: str) -> None:
         if not provider:
             raise UsageError("/logout needs a provider")
-        self._desk.forget_key(provider)
+        self._desk.choice.forget_key(provider)
 
     def save(self, _: str) -> None:
         self._say(f"  saved all along: {safe_line(str(self._desk.seat.files.chat))}\n")

@@ -21,7 +21,8 @@ from typing import Any
 
 from rich.text import Text
 
-from cass.blocks import Call, as_json, headline, who
+from cass.blocks import Call, as_json, headline
+from cass.callers import who
 from cass.pattern import pattern
 from cass.records import Approval, ToolResult
 from cass.viewer import changes, code, wrapping

@@ -92,7 +92,10 @@ class Page:
         head = [block for block in blocks[:1] if isinstance(block, Meta)]
         start = newest(blocks, last, budget) if last is not None or not since else 0
         start = max(start, first, len(head))
-        made = [line for block in head for line in self._put(block)]
+        made = []
+        if head:
+            said = next((block for block in reversed(blocks) if isinstance(block, User)), None)
+            made = self._below(render.header(head[0], self.look, said), _kind(head[0]))
         if start > len(head):
             made += self._apart("line") + render.rule(EARLIER, self.look)
         made += [line for block in blocks[start:] for line in self._once(block)]

@@ -57,12 +57,16 @@ def lines(block: Block, look: Look) -> list[Text]:
             return notice(block, look)
 
 
-def header(meta: Meta, look: Look, mode: str = "") -> list[Text]:
-    """What stands above a chat: program, chat, model, access mode, workspace."""
-    model = f"{meta.provider}: {meta.model}" if meta.provider and meta.model else meta.model or meta.provider
-    facts = [safe_line(fact) for fact in (model, mode, meta.cwd) if fact]
+def header(meta: Meta, look: Look, last: User | None = None) -> list[Text]:
+    """What stands above a chat: program, chat, what answers in it, or what answered the `last` message, workspace.
+
+    What is going to answer in a chat that is gone on with only its worker knows.
+    """
+    by, words = (last, "last with ") if last and last.model else (meta, "")
+    model = f"{by.provider}: {by.model}" if by.provider and by.model else by.model or by.provider
+    facts = [safe_line(fact) for fact in (model and words + model, meta.cwd) if fact]
     made = [Text.assemble(("cass", MARK), "  ", (safe_line(meta.chat_id), BOLD)), Text(" · ".join(facts), DIM)]
-    if meta.provider == "demo":
+    if meta.provider == "demo" and last is None:
         made.append(Text("offline, no language model; for a real one set FIREWORKS_API_KEY, or run: cass setup", WARN))
     return [part for line in made for part in wrapped(line, look)]
 

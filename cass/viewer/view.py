@@ -7,7 +7,6 @@ What is asked of it is here, with what is printed once; to follow is the busines
 
 import contextlib
 import os
-import pwd
 import signal
 import time
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from types import FrameType
 
-from cass import preferences, presence, records
+from cass import callers, preferences, presence, records
 from cass.errors import UsageError
 from cass.home import Files
 from cass.records import BadRecord, Record
@@ -107,17 +106,9 @@ def _look(files: Files, options: Options, is_terminal: bool) -> Look:
         full=options.full,
         reasoning=wanted.get("show_reasoning", False) if options.reasoning is None else options.reasoning,
         short_characters=wanted.get("ui_tool_result_limit", SHORT_CHARACTERS),
-        user=_user(),
+        user=callers.me(),
         is_framed=options.frames,
     )
-
-
-def _user() -> str:
-    """The name of whoever reads, as an approval writes it down."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return f"uid {os.getuid()}"
 
 
 # ---- printing -------------------------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ def test_a_question_answered_in_another_terminal_closes_and_says_by_whom(tmp_pat
         request_id = request.split('"request_id":"')[1].split('"')[0]
         done = run("cass", "approve", only(home).chat_id, request_id)
         assert done.returncode == 0, done.stderr
-        tmux.until("approved by")
+        tmux.until("approved elsewhere, by you with cass approve")
         tmux.until(lambda: "y approve" not in tmux.screen())
 
 
