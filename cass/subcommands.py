@@ -392,7 +392,7 @@ def _export(chat: str, form: str | None, output: Path | None, redact: bool) -> N
     from cass import export
 
     text = export.render(find(chat), form or export.form_of(output), redact=redact, say=err)
-    out(text) if output is None else export.save(text, output)
+    out(text) if output in (None, Path("-")) else export.save(text, output)
 
 
 @_subcommand("completion")

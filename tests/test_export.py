@@ -195,6 +195,7 @@ def test_a_chat_is_printed_or_written_for_its_owner_alone(full, tmp_path, monkey
     printed = run("cass", "export", full.chat_id)
     assert printed.stdout == plain.markdown([*chat.read(full)])
     written = tmp_path / "chat.html"
+    assert run("cass", "export", full.chat_id, "-o", "-", cwd=tmp_path).stdout == printed.stdout
     done = run("cass", "export", full.chat_id, "-o", str(written), "--redact")
     assert (done.returncode, done.stdout) == (0, "")
     assert "2 places redacted" in done.stderr

@@ -1,13 +1,16 @@
 """Wrapping: lines broken to a width. A line is a rich `Text` without a newline."""
 
 import io
+import itertools
 from collections.abc import Sequence
 from functools import cache
 
-from rich.cells import chop_cells
+from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
+
+from cass.pattern import pattern
 
 NARROWEST = 8
 """Columns left to a block, however deep it is nested and however narrow the screen."""
@@ -24,13 +27,42 @@ def console() -> Console:
     return Console(file=io.StringIO(), color_system=None, width=80, height=24, _environ={})
 
 
+_IDEOGRAPH = r"[\u2e80-\u2fff\u3041-\u30fa\u30fd-\u30ff\u3105-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd]"
+_SPACELESS = pattern(_IDEOGRAPH)
+_UNIT = pattern(
+    rf"[(\[{{（［｛「『【《〈〔“‘]*{_IDEOGRAPH}[)\]}},.;:!?%）］｝」』】》〉〕”’、。，．：；？！…ー々]*\s*"
+    rf"|(?:(?!{_IDEOGRAPH})\S)+\s*|\s+"
+)
+"""What is not broken: a word, or a character of a script that is written without spaces, with the punctuation that may
+not be parted from it. Korean is written with spaces."""
+
+
 def wrap(text: Text, width: int) -> list[Text]:
     """`text` broken between words; what is longer than a line is broken anywhere."""
     text.expand_tabs(TAB)
-    wrapped = list(text.wrap(console(), max(width, 1), overflow="fold")) or [Text()]
+    if not text.plain.isascii() and _SPACELESS.search(text.plain):
+        wrapped = [part for line in text.split(allow_blank=True) for part in _divided(line, max(width, 2))]
+    else:
+        wrapped = list(text.wrap(console(), max(width, 1), overflow="fold")) or [Text()]
     for line in wrapped:
         line.rstrip()
     return wrapped
+
+
+def _divided(line: Text, width: int) -> list[Text]:
+    breaks, used = [], 0
+    for unit in _UNIT.finditer(line.plain):
+        taken = cell_len(unit[0].rstrip())
+        if used and used + taken > width:
+            breaks.append(unit.start())
+            used = 0
+        if taken > width:
+            parts = chop_cells(unit[0].rstrip(), width)
+            breaks += list(itertools.accumulate(map(len, parts[:-1]), initial=unit.start()))[1:]
+            used = cell_len(parts[-1]) + cell_len(unit[0]) - taken
+        else:
+            used += cell_len(unit[0])
+    return list(line.divide(breaks))
 
 
 def fold(line: Text, width: int) -> list[Text]:
