@@ -90,7 +90,8 @@ def fill(home: Path, count: int) -> None:
             {"type": "message", "role": "assistant", "id": "a", "content": "answer " * 50, "tool_calls": [], **of},
             {"type": "turn_end", "turn": "u", "answers": ["u"], "outcome": "done", "created_at": at},
         ]
-        (conversations / f"{chat}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        lines = [json.dumps(record, separators=(",", ":")) + "\n" for record in records]  # as a worker writes them
+        (conversations / f"{chat}.jsonl").write_text("".join(lines))
 
 
 class Model(http.server.BaseHTTPRequestHandler):

@@ -90,7 +90,7 @@ def _summary(chat_id: str, path: str, cwd: str | None) -> Summary | None:
             changed_at=_changed_at(last, found),
             model=model,
             cwd=place,
-            title=_title(fd, head),
+            title=_title(fd, head, found),
             is_running=presence.is_held(fd),
             cost=last.get("spent"),
         )
@@ -110,8 +110,8 @@ def _changed_at(last: dict[str, Any], found: os.stat_result) -> str:
     return at if isinstance(at, str) else time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(found.st_mtime)) + ".000Z"
 
 
-def _title(fd: int, head: bytes) -> str:
-    return _said(head) or _said(os.pread(fd, _TITLE_WITHIN, 0))
+def _title(fd: int, head: bytes, found: os.stat_result) -> str:
+    return _said(head) or (_said(os.pread(fd, _TITLE_WITHIN, 0)) if found.st_size > len(head) else "")
 
 
 def _said(lines: bytes) -> str:
