@@ -7,7 +7,7 @@ the ids of its messages are made of the task's, so that none is taken in twice.
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -61,17 +61,17 @@ class Watched:
             return dict(self._running)
 
 
-def run(home: Home, key: str, tasks: Sequence[Task], jobs: int, watched: Watched) -> Iterator[Result]:
+def run(home: Home, key: str, tasks: Sequence[Task], jobs: int, watched: Watched) -> Generator[Result, None, None]:
     """Run tasks, `jobs` at a time, and yield the result of each as it comes.
 
-    Raises KeyboardInterrupt when the person has had enough: then what runs was cancelled, and a later run goes on.
+    Where it is interrupted, or closed before its end, what runs is cancelled; a later run goes on.
     """
     pool = ThreadPoolExecutor(jobs)
     try:
         futures: list[Future[Result]] = [pool.submit(work, key, task, home, watched) for task in tasks]
         for future in as_completed(futures):
             yield future.result()
-    except (KeyboardInterrupt, GeneratorExit):
+    except BaseException:
         watched.is_over.set()
         pool.shutdown(wait=False, cancel_futures=True)
         _cancel(watched)

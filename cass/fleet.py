@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -23,12 +23,11 @@ STDIN = "-"
 class Gauge(Protocol):
     """Shows on a terminal how far a batch is."""
 
-    def show(self, done: int, failed: int, running: Sequence[str]) -> None:
-        """`running`: ids of tasks."""
+    def show(self, done: int, failed: int) -> None: ...
 
 
-Runner = Callable[[str, Sequence[Task], Watched], Iterator[Result]]
-"""Runs tasks of the batch that a key names, and yields their results: here, or on other machines."""
+Runner = Callable[[str, Sequence[Task], Watched], Generator[Result, None, None]]
+"""Runs tasks of the batch that a key names, and yields their results: here, or on other machines. Closed, it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ def run(
     cwd: Path,
     options: dict[str, Any],
     runner: Runner,
-    gauge: Callable[[int], AbstractContextManager[Gauge]] | None,
+    gauge: Callable[[int, Callable[[], Sequence[str]]], AbstractContextManager[Gauge]] | None,
 ) -> int:
     """Run a file of tasks; print every task's result, those that are there already first. Return the exit status.
 
@@ -60,16 +59,17 @@ def run(
     if left:
         config.require_key(config.load(home, Options(**left[0].options), os.environ))
     results: list[Result] = []
-    with _opened(wanted.output) as output, gauge(len(found)) if gauge else nullcontext(None) as shown:
-        watched = Watched()
+    watched = Watched()
+    bar = gauge(len(found), lambda: list(watched.running())) if gauge else nullcontext(None)
+    with _opened(wanted.output) as output, bar as shown:
         try:
-            for result in chain(before, runner(key, left, watched)):
-                results.append(result)
-                output.write(jsonl.dump(result).decode("utf-8", "surrogateescape") + "\n")
-                output.flush()
-                if shown is not None:
-                    failed = sum(r["outcome"] != "done" for r in results)
-                    shown.show(len(results), failed, list(watched.running()))
+            with closing(runner(key, left, watched)) as running:
+                for result in chain(before, running):
+                    results.append(result)
+                    output.write(jsonl.dump(result).decode("utf-8", "surrogateescape") + "\n")
+                    output.flush()
+                    if shown is not None:
+                        shown.show(len(results), sum(r["outcome"] != "done" for r in results))
         except KeyboardInterrupt:
             err(f"interrupted with {len(results)} of {len(found)} results; the same command goes on")
             raise
@@ -114,7 +114,7 @@ def _tell(results: Sequence[Result], earlier: int) -> int:
 def local(home: Home, jobs: int) -> Runner:
     """Runs tasks on this machine, `jobs` at a time."""
 
-    def run(key: str, left: Sequence[Task], watched: Watched) -> Iterator[Result]:
+    def run(key: str, left: Sequence[Task], watched: Watched) -> Generator[Result, None, None]:
         return batch.run(home, key, left, jobs, watched)
 
     return run

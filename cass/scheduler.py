@@ -4,7 +4,7 @@ Every machine needs cass, a configuration and keys of its own. Where they share 
 goes on in its chat; where they do not, another machine begins it anew. https://distributed.dask.org
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from distributed import Client, as_completed
@@ -24,7 +24,7 @@ def runner(home: Home, address: str) -> Runner:
     How many at a time is theirs to say. Ctrl-C begins nothing more, and leaves what runs.
     """
 
-    def run(key: str, left: Sequence[Task], _: Watched) -> Iterator[Result]:
+    def run(key: str, left: Sequence[Task], _: Watched) -> Generator[Result, None, None]:
         with _connected(address) as client:
             futures = {client.submit(batch.work, key, task, key=f"cass-{key}-{task.id}"): task for task in left}
             try:
@@ -33,7 +33,7 @@ def runner(home: Home, address: str) -> Runner:
                     if "chat_id" in result:
                         Ledger(home, key).done(result)  # the worker's home may be another machine's
                     yield result
-            except (KeyboardInterrupt, GeneratorExit):
+            except BaseException:
                 client.cancel(list(futures))
                 raise
 

@@ -137,6 +137,7 @@ def test_a_turn_whose_worker_is_killed_goes_on_in_the_same_chat(batch, home, mon
     script(home, SLOW, {"text": "gone on"})
     with running(home, batch({"prompt": "begin", "id": "a"})) as process:
         (files,) = chats(home)
+        wait_for(lambda: facts(files, User))
         os.kill(presence.holder(files)["pid"], signal.SIGKILL)
         script(home, {"text": "gone on"}, {"text": "gone on"})
         out, err = process.communicate(timeout=30)
@@ -152,6 +153,7 @@ def test_ctrl_c_cancels_what_runs_and_the_next_run_goes_on(batch, home, monkeypa
     script(home, SLOW)
     path = batch({"prompt": "first", "id": "a"}, {"prompt": "second", "id": "b"})
     with running(home, path, "-j", "1") as process:
+        wait_for(lambda: said(home) == [["first"]])
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     assert (process.returncode, out) == (130, b""), err
@@ -192,6 +194,7 @@ def test_on_a_terminal_a_bar_shows_how_far_it_is(batch, home, monkeypatch):
     terminal = Pty(argv("cass", "batch", batch({"prompt": "a", "id": "one"}, {"prompt": "b", "id": "two"}), "-j", "1"))
     try:
         terminal.until("0/2")
+        terminal.until("one")
         terminal.until("2/2")
         assert terminal.end() == 0
         assert b"\x1b[?25h" in terminal.said.rpartition(b"2/2")[2]  # the cursor is shown again
@@ -212,3 +215,15 @@ def test_one_chat_may_have_a_worktree(workspace, home):
     assert (bare.returncode, len(list(place.parent.iterdir()))) == (0, 2)
     refused = run("cass", "--worktree", "--resume", ".", "-p", "list .")
     assert (refused.returncode, "new chat" in refused.stderr) == (2, True)
+
+
+def test_whoever_reads_the_results_may_leave(batch, home, monkeypatch):
+    monkeypatch.setenv("CASS_PROVIDER", "scripted")
+    script(home, {"text": "word " * 20, "deltas": 20, "delay_ms": 20})
+    path = batch(*({"prompt": f"task {n}", "id": f"t{n}"} for n in range(4)))
+    process = subprocess.Popen(argv("cass", "batch", path, "-j", "1"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=30) == 141
+    process.stderr.close()
+    assert 1 < len(chats(home)) < 4  # nothing was begun any more
