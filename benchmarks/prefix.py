@@ -4,7 +4,8 @@
 A provider's cache of prefixes holds as far as this goes. For each kind: a turn of six tool calls, then five turns, each
 resumed by a worker of its own, in time zones in which it is never the same day. What follows the messages (limits, the
 end of the JSON) does not count. Anthropic's marks move on with the conversation, of the last two user turns; its cache
-compares what they stand on, which is the second figure. Needs the checkout, with its `.venv`.
+compares what they stand on, which is the second figure. At last what stands at the beginning of every request: the
+system prompt and the schemas of all six tools. Needs the checkout, with its `.venv`.
 """
 
 import itertools
@@ -21,6 +22,7 @@ sys.path.insert(0, str(ROOT))
 from tests import scripted, spoken  # noqa: E402
 
 STEPS, TURNS = 6, 5
+TOOLS = ("ls", "read", "grep", "write", "edit", "shell")
 ZONES = ("Pacific/Kiritimati", "Etc/GMT+12")
 """26 hours apart: between any two turns lies a midnight."""
 _ENDS = {
@@ -46,7 +48,8 @@ def requests(kind: str, home: Path) -> list[bytes]:
         for turn in range(TURNS + 1):
             command = [ROOT / "bin/cass", "-p", f"Message {turn}.", *chat]
             zone = {"TZ": ZONES[turn % 2]}
-            subprocess.run(command, env=environ | zone, cwd=home, stdin=subprocess.DEVNULL, check=True, timeout=60)
+            null = subprocess.DEVNULL
+            subprocess.run(command, env=environ | zone, cwd=home, stdin=null, stdout=null, check=True, timeout=60)
             (path,) = (home / ".cass/conversations").iterdir()
             chat = ["--resume", path.stem]
         return [asked.raw for asked in server.asked]
@@ -56,6 +59,19 @@ def shares(kind: str, bodies: list[bytes]) -> list[float]:
     """Of each request but the last: its share, up to the end of its messages, that the next one begins with."""
     heads = [body[: body.rindex(_ENDS[kind])] for body in bodies]
     return [_common(head, after) / len(head) for head, after in itertools.pairwise(heads)]
+
+
+def beginning(home: Path) -> int:
+    """Bytes of system prompt and tools, as the server received them. `home`: an empty directory."""
+    kind = "openai-compatible"
+    with scripted.Server([spoken.answer(kind, "ok")], path=spoken.PATHS[kind]) as server:
+        command = [ROOT / "bin/cass", "-p", "hi", "--full-access", "--base-url", server.url, "-m", "m"]
+        environ, null = {"PATH": os.environ["PATH"], "HOME": str(home)}, subprocess.DEVNULL
+        subprocess.run(command, env=environ, cwd=home, stdin=null, stdout=null, check=True, timeout=60)
+        body = server.asked[0].body
+    tools = json.dumps([tool["function"] for tool in body["tools"]], ensure_ascii=False, separators=(",", ":"))
+    assert len(body["tools"]) == len(TOOLS)
+    return len(body["messages"][0]["content"].encode()) + len(tools.encode())
 
 
 def _common(one: bytes, other: bytes) -> int:
@@ -71,6 +87,8 @@ def main() -> None:
         plain = [body.replace(MARK, b"") for body in bodies]
         least = min(shares(kind, bodies)), min(shares(kind, plain))
         print(f"{kind:20}{len(bodies):9}{least[0]:13.4f}{least[1]:15.4f}")
+    with tempfile.TemporaryDirectory(prefix="cass-bench-") as home:
+        print(f"system prompt and schemas of {len(TOOLS)} tools: {beginning(Path(home)):,} bytes")
 
 
 if __name__ == "__main__":

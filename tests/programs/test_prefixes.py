@@ -17,3 +17,7 @@ def test_a_request_begins_with_the_one_before(kind, tmp_path):
     assert set(prefix.shares(kind, bodies)) == {1.0}
     signed = {"openai-responses": 11, "anthropic": 11, "gemini": 17}  # Gemini signs the text of an answer too
     assert bodies[-1].count(spoken.SIGNED.encode()) == signed.get(kind, 0)
+
+
+def test_what_begins_every_request_is_short(tmp_path):
+    assert prefix.beginning(tmp_path) < 5_000
