@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -689,6 +690,24 @@ def test_tokens_and_stats_say_what_was_used_and_what_it_has_cost(files, worker):
         await desk.types("/stats", "\r")
         await desk.until(lambda: "all chats: cass stats" in "".join(said))
         assert "1 chat, 1 request: 1k tokens in (90% from the cache), 50 out, $0.0125" in "".join(said)
+
+    compose(files, play)
+
+
+def test_status_and_tokens_name_what_is_a_guess(files, worker):
+    now, usage = jsonl.now(), Usage(1_000, 50)
+
+    async def play(desk):
+        said: list[str] = []
+        desk.composer.console.print = said.append
+        worker.appends(TurnEnd(turn="u", answers=("u",), outcome="done", created_at=now, usage=usage))
+        worker.live.write(replace(worker.status("idle"), used=1_234, limit=32_768, assumed=True))
+        await desk.until(lambda: desk.composer.seat.standing.used == 1_234)
+        for command in ("/status", "/tokens"):
+            said.clear()
+            await desk.types(command, "\r")
+            await desk.until(lambda: "estimated" in "".join(said))
+            assert "1,234 of 32,768 tokens (assumed: nothing is known" in "".join(said)
 
     compose(files, play)
 

@@ -157,8 +157,6 @@ class Slash:
         seat, now = self._desk.seat, self._desk.seat.standing
         unknown = "not known before the worker runs"
         state = standing.words(self._desk.state)
-        guess = " (assumed: nothing is known about this model here)" if now.assumed else ""
-        context = f"{now.used or 0:,} of {now.limit:,} tokens{guess}" if now.limit else unknown
         self._say(
             columns(
                 [
@@ -167,7 +165,7 @@ class Slash:
                     ("worker", f"{state}; the next message starts it" if state == standing.STOPPED else state),
                     ("mode", now.mode or unknown),
                     ("model", safe_line(f"{now.provider}: {now.model}") if now.model else unknown),
-                    ("context", context),
+                    ("context", _context(now) if now.limit else unknown),
                     ("cost", "not known" if now.cost is None else f"{money(now.cost)}, at list prices"),
                     ("waiting", str(len(seat.waiting()))),
                 ]
@@ -188,7 +186,7 @@ class Slash:
         if now.cost is not None:
             rows.append(("the chat", f"{money(now.cost)} so far"))
         if now.used is not None and now.limit:
-            rows.append(("context", f"{now.used:,} of {now.limit:,} tokens, what was not sent yet estimated"))
+            rows.append(("context", _context(now)))
         self._say(columns(rows))
 
     def stats(self, _: str) -> None:
@@ -239,3 +237,9 @@ class Slash:
 
     def exit(self, _: str) -> None:
         self._desk.leave()
+
+
+def _context(now: standing.Standing) -> str:
+    """What is in use of the context, and what of that is a guess."""
+    limit = f"{now.limit:,} tokens" + (" (assumed: nothing is known about this model here)" if now.assumed else "")
+    return f"{now.used or 0:,} of {limit}" + (", what was not sent yet estimated" if now.used else "")
