@@ -72,16 +72,20 @@ def used(records: Sequence[Record], max_tool_output: int, tools: Sequence[dict[s
     `tools`: the schemas that the next request holds.
     """
     later = 0
+    is_new = True
     for record in reversed(records):
         if isinstance(record, Compaction):
+            is_new = False
             break
         if isinstance(record, Assistant) and record.usage is not None and record.usage.input:
             return record.usage.input + record.usage.output + later
         if isinstance(record, (User, Assistant, ToolResult)):
             later += weight(budget.short(record, max_tool_output, _AGAIN))
     messages = [budget.short(message, max_tool_output, _AGAIN) for message in kept(records)]
+    if is_new and not messages:
+        return None
     system = sum(tokens(record.content) for record in records if isinstance(record, System))
-    return system + tokens(dump(list(tools))) + sum(map(weight, messages)) if messages else None
+    return system + tokens(dump(list(tools))) + sum(map(weight, messages))
 
 
 def spent(records: Sequence[Record]) -> float | None:

@@ -357,6 +357,7 @@ def test_used_is_an_estimate_where_nothing_was_reported_and_after_a_compaction()
     assert used(*HEAD, user("a", "x" * 400)) in range(100, 120)
     reported = said("b", "x", usage=Usage(input=1_000))
     assert used(*HEAD, user("a"), reported, compaction("s"), user("c", "x" * 400)) in range(100, 140)
+    assert (used(*HEAD, user("a"), reported, compaction("")) or 1_000) < 10, "the system prompt alone"
 
 
 def test_the_tools_that_the_next_request_holds_count_where_nothing_was_reported():
