@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 from pathlib import Path
@@ -40,7 +39,7 @@ def test_a_file_answers_without_key_or_account_and_its_server_ends_with_the_turn
     (chat_id,) = catalogue.ids(home)
     (answer,) = facts(home.files(chat_id), Assistant)
     assert done.stdout.strip() == answer.content.strip() != ""
-    assert re.search("output limit|^$", done.stderr.strip().splitlines()[0])
+    assert not done.stderr or "output limit" in done.stderr  # a small model may end before it
     assert answer.usage.input > 0
     assert answer.usage.cost == 0
     assert servers(model) == []
