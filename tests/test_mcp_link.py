@@ -273,7 +273,7 @@ def test_a_killed_worker_takes_its_servers_with_it(home, files, monkeypatch):
 
 
 def test_cass_mcp_adds_shows_tests_and_removes_a_server_whose_tools_p_can_use_at_once(home, workspace):
-    done = run("cass", "mcp", "add", "--env", "A=b", "s", sys.executable, SERVER)
+    done = run("cass", "mcp", "add", "--env", "A=b", "s", "--", sys.executable, SERVER)
     assert done.returncode == 0, done.stderr
     assert "s: works, 11 tools" in done.stdout
     assert json.loads(home.mcp.read_text())["mcpServers"]["s"]["env"] == {"A": "b"}

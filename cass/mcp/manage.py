@@ -37,6 +37,7 @@ def entry(
     command: tuple[str, ...], url: str | None, headers: tuple[str, ...], environ: tuple[str, ...]
 ) -> dict[str, Any]:
     """What was said on a command line, as it stands in the file. Raises UsageError."""
+    command = command[command[:1] == ("--",) :]
     if bool(command) == bool(url):
         raise UsageError("a server is a COMMAND with its arguments, or --url URL")
     if (headers and not url) or (environ and url):
