@@ -218,7 +218,7 @@ class Link:
             self._switch.arm(self._process.pid)
             assert self._process.stdout is not None
             self._reading = asyncio.create_task(self._read(self._process.stdout))
-            known = [dataclasses.asdict(one.server) for one in self.servers.values()]
+            known = [one.server._asdict() for one in self.servers.values()]
             await self._order({"servers": known, "environ": dict(self._environ())})
 
     async def _order(self, order: dict[str, Any]) -> None:

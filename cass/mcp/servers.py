@@ -8,10 +8,9 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -32,19 +31,18 @@ class Wrong(Exception):
     """What an entry says wrongly, in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(NamedTuple):
     """One server, with its variables filled in. Its values may be secrets: they are never shown."""
 
     name: str
     command: tuple[str, ...] = ()
     """Program and arguments; empty where `url` is given."""
-    env: dict[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = {}
     """Besides what every tool is given."""
     cwd: str | None = None
     """None: the workspace."""
     url: str | None = None
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     allow: tuple[str, ...] | None = None
     """Patterns of the tools that are offered; None: all."""
     deny: tuple[str, ...] = ()
@@ -69,8 +67,7 @@ class Server:
         return self.url.partition("?")[0] if self.url else self.command[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     servers: tuple[Server, ...] = ()
     notices: tuple[str, ...] = ()
     """What is not used, and why."""
@@ -156,8 +153,7 @@ def server(name: str, entry: Any, environ: Mapping[str, str]) -> Server:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """One entry, key by key; each raises Wrong."""
 
     given: dict[str, Any]
