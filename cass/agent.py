@@ -12,6 +12,7 @@ import traceback
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Any
 
 from cass import access, context, jsonl, records, summary, tools, tries
 from cass.access import Allow, Ask, Deny, Mode
@@ -38,6 +39,8 @@ from cass.rules import RUNS
 from cass.tools import sandbox
 from cass.tools.paths import Place
 
+RESULT_TOLD = 100_000
+"""Characters of a tool result that a hook is told."""
 RESULT_LIMIT = 1 << 20
 """Characters of a tool result that the chat keeps."""
 
@@ -117,6 +120,8 @@ async def turn(desk: Desk, user: User) -> AsyncGenerator[Record, None]:
     error: str | None
     try:
         yield user
+        for notice in await _begins(desk):
+            yield notice
         async with aclosing(_rounds(desk, state)) as rounds:
             async for record in rounds:
                 yield record
@@ -138,6 +143,25 @@ async def turn(desk: Desk, user: User) -> AsyncGenerator[Record, None]:
         spent=context.spent(desk.records),
         created_at=jsonl.now(),
     )
+    for notice in await _ends(desk, state, outcome, error):
+        yield notice
+
+
+async def _begins(desk: Desk) -> tuple[Notice, ...]:
+    """Call the hooks of the start, once for each time that the chat is opened."""
+    if desk.begun:
+        return ()
+    desk.begun = True
+    is_new = not any(isinstance(record, TurnEnd) for record in desk.records)
+    return (await desk.hook("chat-start", desk.place, new=is_new)).notices
+
+
+async def _ends(desk: Desk, state: _State, outcome: str, error: str | None) -> tuple[Notice, ...]:
+    answer = state.last.content if state.last is not None else ""
+    try:
+        return (await desk.hook("turn-end", desk.place, outcome=outcome, error=error, answer=answer)).notices
+    except asyncio.CancelledError:  # the turn has its end already
+        return (Notice(level="warning", text="the hooks of the turn's end were cancelled"),)
 
 
 async def _rounds(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
@@ -161,7 +185,7 @@ async def _rounds(desk: Desk, state: _State) -> AsyncGenerator[Record, None]:
             if steered:
                 yield _result(call, "Error: not run: the user wrote")
                 continue
-            async with aclosing(_call(desk, state, call, number)) as found:
+            async with aclosing(_call_and_tell(desk, state, call, number)) as found:
                 async for record in found:
                     yield record
             steered = desk.is_steered()
@@ -284,6 +308,21 @@ def _mode(desk: Desk, state: _State) -> Mode:
 # ---- running a tool -------------------------------------------------------------------------------------------------
 
 
+async def _call_and_tell(desk: Desk, state: _State, call: ToolCall, number: int) -> AsyncGenerator[Record, None]:
+    """Run one call, if it may; hooks hear of one that was run."""
+    told: dict[str, Any] | None = None
+    async with aclosing(_call(desk, state, call, number)) as found:
+        async for record in found:
+            yield record
+            if isinstance(record, ToolStarted):
+                told = {"arguments": call.arguments}
+            elif isinstance(record, ToolResult) and told is not None:
+                told |= {"ok": record.ok, "result": record.content[:RESULT_TOLD]}
+    if told is not None:
+        for notice in (await desk.hook("after-tool", desk.place, call.name, **told)).notices:
+            yield notice
+
+
 async def _call(desk: Desk, state: _State, call: ToolCall, number: int) -> AsyncGenerator[Record, None]:
     """Run one call, the `number`-th of its answer, if it may; its result is the last record."""
     if call.arguments_raw is not None:
@@ -304,8 +343,16 @@ async def _call(desk: Desk, state: _State, call: ToolCall, number: int) -> Async
         else:
             action = tool.action(call.arguments, place)
             decision = access.decide(_mode(desk, state), desk.rules, action)
+            if not isinstance(decision, Deny):
+                asks = isinstance(decision, Ask)
+                verdict = await desk.hook("before-tool", place, call.name, arguments=call.arguments, asks=asks)
+                for notice in verdict.notices:
+                    yield notice
+                # Asked again: the mode may have been narrowed while a hook ran.
+                now = access.decide(_mode(desk, state), desk.rules, action)
+                decision = Deny(verdict.denied) if verdict.denied is not None else now
             if isinstance(decision, Ask):
-                request = _question(call, decision, action, place, state.of)
+                request = _question(call, decision, action, place, state.of, tool)
                 async for record in _asked(desk, state, request):
                     yield record
                     if isinstance(record, Approval):
@@ -332,8 +379,10 @@ def _bug(call: ToolCall, error: Exception) -> ToolResult:
     return _result(call, f"Error: {call.name} has a bug: {type(error).__name__}: {str(error)[:200]}")
 
 
-def _question(call: ToolCall, ask: Ask, action: access.Action, place: Place, of: str) -> ApprovalRequest:
-    is_held = place.sandboxed and action.command is not None
+def _question(
+    call: ToolCall, ask: Ask, action: access.Action, place: Place, of: str, tool: tools.Tool
+) -> ApprovalRequest:
+    is_held = place.sandboxed and (action.command is not None or tool.is_program)
     return ApprovalRequest(
         request_id=jsonl.new_id(),
         tool_call_id=call.id,
@@ -355,7 +404,15 @@ async def _asked(desk: Desk, state: _State, request: ApprovalRequest) -> AsyncGe
     else:
         yield desk.status("awaiting-approval")
         yield request
-        answer = await desk.answer(request.request_id)
+        told = {"arguments": request.arguments, "reason": request.reason, "request": request.request_id}
+        calling = asyncio.ensure_future(desk.hook("approval-needed", desk.place, request.name, **told))
+        try:
+            answer = await desk.answer(request.request_id)
+        finally:
+            calling.cancel()  # who is told of a question that is answered?
+            await asyncio.wait([calling])
+        for notice in () if calling.cancelled() else calling.result().notices:
+            yield notice
     yield _approval(request.tool_call_id, request.request_id, answer)
 
 
@@ -396,7 +453,7 @@ async def _run(
             else:
                 desk.place.seen.update(piece.seen)
                 content, diff = shown.whole(piece.content), shown.whole(piece.diff or "") or None
-                held = place.sandboxed if call.name in RUNS else None
+                held = place.sandboxed if call.name in RUNS or tool.is_program else None
                 if piece.notice:
                     yield Notice(level="warning", text=piece.notice)
                 yield _result(call, content, ok=piece.ok, seen=piece.seen, diff=diff, sandboxed=held)

@@ -8,13 +8,14 @@ What the files say is checked in `written`; provider, key and model are chosen i
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from cass import models, written
+from cass import hooks, models, written
 from cass.access import Mode
 from cass.connection import Connection as Connection
 from cass.connection import Options as Options
 from cass.connection import choose_model, connect, whole_number
 from cass.errors import ConfigError, MissingKey
 from cass.home import Home
+from cass.hooks import Hook
 from cass.instructions import instructions as instructions
 from cass.known import ASSUMED_CONTEXT
 from cass.models import Facts
@@ -70,6 +71,7 @@ class Settings(NamedTuple):
     """Whether they have the network there."""
     sandbox_write: tuple[str, ...] = ()
     """Directories that they may write to there besides, absolute or from ``~/`` on."""
+    hooks: tuple[Hook, ...] = ()
     notices: tuple[str, ...] = ()
 
 
@@ -97,6 +99,7 @@ def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: boo
         net=_first(options.net, config.get("net")) or False,
         sandbox_write=tuple(config.get("sandbox_write", ())),
         shell_env=tuple(config.get("shell_env", ())),
+        hooks=hooks.of(config.get("hooks", {})),
         notices=(*files.notices, *_vain(files), *_remarks(files, connection)),
     )
     return _for_model(settings, files.models, length, options.effort or config.get("default_reasoning_effort"))

@@ -2,12 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cass import context, jsonl
 from cass.access import Mode
 from cass.bill import Bill
 from cass.context import Request
+from cass.hooked import Hooked, Verdict
 from cass.providers import Provider
 from cass.records import Record, Status, User
 from cass.rules import Rules
@@ -51,6 +52,7 @@ class Desk:
     steering: Callable[[], User | None]
     """The next message of those; handed out once, and only when it is written down at once."""
     toolbox: Toolbox = field(default_factory=Toolbox)
+    hooked: Hooked = field(default_factory=Hooked)
     turn: str = ""
     """Id of the user message that is being answered."""
     keeping: Callable[[Call], Keep] = lambda _: keep_nothing
@@ -62,10 +64,17 @@ class Desk:
     bill: Bill = field(default_factory=Bill)
     density: float = 1.0
     """How many tokens the provider counts for one that is estimated, as far as it has said."""
+    begun: bool = False
+    """Whether the hooks of the chat's start were called."""
     told_full: bool = False
     """Whether the person was told that the context fills up."""
     secrets: tuple[str, ...] = ()
     """API keys, and what tools are not given: no tool may put them out."""
+
+    async def hook(self, event: str, place: Place, tool: str = "", **told: Any) -> Verdict:
+        """Call the person's hooks for `event`, which get what is `told`."""
+        now = {"mode": str(self.mode), "provider": self.provider_name, "model": self.model}
+        return await self.hooked.call(event, place, tool, **now, **told)
 
     def request(self, records: Sequence[Record], mode: Mode) -> Request:
         """What `records` lead to, with the tools of `mode`."""

@@ -49,6 +49,7 @@ from cass.desk import Answer, Desk
 from cass.environment import for_tools
 from cass.errors import CassError, ConfigError, UsageError
 from cass.home import Files, Home
+from cass.hooked import Hooked
 from cass.mcp.link import Link
 from cass.providers import Provider
 from cass.records import (
@@ -66,6 +67,7 @@ from cass.records import (
 )
 from cass.rules import RUNS, denied_paths
 from cass.snapshots import Journal
+from cass.toolbox import Toolbox
 from cass.tools import sandbox
 from cass.tools.host import HostTool
 from cass.tools.paths import Place
@@ -391,7 +393,8 @@ class Session:
         return Desk(
             records=self.chat.records,
             provider=self._brought.provider or providers.connect(connection),
-            toolbox=self._brought.toolbox,
+            toolbox=self._toolbox(),
+            hooked=Hooked.of(settings.hooks),
             place=Place(
                 root=root,
                 home=Path(os.path.realpath(self.files.home.root)),
@@ -423,6 +426,12 @@ class Session:
             sandbox=settings.sandbox,
             keeping=Journal(self.files, chat.family(self.chat.records, self.files)).of_call,
         )
+
+    def _toolbox(self) -> Toolbox:
+        """All tools; what is wrong with the person's own is a notice."""
+        found, wrong = self._brought.toolbox.joined(self.files.home.root / "tools", self._environ())
+        self.settings = self.settings._replace(notices=(*self.settings.notices, *wrong))
+        return found
 
     def _mend(self, root: Path) -> None:
         """Close what a dead worker left open, and record a new workspace."""

@@ -1,6 +1,7 @@
 """The toolbox of a session: the tools of cass, those that a host program brought, and those of MCP servers."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from cass import access, rules, tools
@@ -20,6 +21,18 @@ class Toolbox:
                 raise UsageError(f"there is a tool {host.name} already")
             self._brought[host.name] = Effect(host.effect), as_tool(host)
         self._foreign: dict[str, Tool] = {}
+
+    def joined(self, directory: Path, environ: Mapping[str, str]) -> tuple["Toolbox", list[str]]:
+        """This one with the person's own tools of `directory` besides, and what is wrong with some of them."""
+        made = Toolbox()
+        made._brought.update(self._brought)
+        own, wrong = tools.own_tools(directory, environ)
+        for effect, tool in own:
+            if tool.name in made._brought or tool.name in tools.NAMES:
+                wrong.append(f"{directory}: there is a tool {tool.name} already; the one there is not used")
+            else:
+                made._brought[tool.name] = effect, tool
+        return made, wrong
 
     def settle(self, foreign: Mapping[str, Tool]) -> None:
         """Offer these tools of MCP servers, until it is said again. No other tool is called as one of them."""

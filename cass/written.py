@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from cass import hooks
 from cass.access import Mode
 from cass.environment import is_entry
 from cass.errors import ConfigError
@@ -98,6 +99,7 @@ _CONFIG: dict[str, Check] = {
     "allow": _RULES,
     "ask": _RULES,
     "deny": _RULES,
+    "hooks": (hooks.is_some, hooks.EXPECTED),
     "shell_env": _list_of((lambda value: isinstance(value, str) and is_entry(value), "NAME, NAM* or NAME=value")),
 }
 _PROVIDER: dict[str, Check] = {

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = """
     errors pattern home jsonl elder preferences visible announce color amounts records compound rules access
     ignore walk names snapshots query search inbox presence catalogue tail chat callers decisions known instructions
-    frontmatter trust skills project environment written connection gguf models bill config
+    frontmatter trust skills project environment hooks written connection gguf models bill config
     welcome
     prompt budget context blocks markdown commands templates
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort
@@ -20,9 +20,9 @@ ORDER = """
     providers.ring providers.llama providers.local providers.roster providers
     tools.paths tools.arguments tools.deadman tools.hidden tools.guards tools.sandbox tools.cell tools.child
     tools.diff tools.strides tools.nearest tools.tool tools.host tools.aside
-    tools.ls tools.read tools.grep tools.write tools.edit tools.shell tools
+    tools.ls tools.read tools.grep tools.write tools.edit tools.hook tools.shell tools.own tools
     mcp.servers mcp.names mcp.words mcp.pipe mcp.host mcp.link mcp.manage mcp
-    toolbox brought desk tries summary agent opening heir branch restore turn session
+    toolbox brought hooked desk tries summary agent opening heir branch restore turn session
     standing status intake door worker send exchange listing stats passages
     worktree tasks ledger
     export.redaction export.document export.plain export.html export

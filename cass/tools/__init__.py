@@ -1,13 +1,20 @@
 """The table of tools, in the order a model is told of them. Each is imported when it is first looked up."""
 
 import importlib
-from collections.abc import Iterable
-from typing import Any
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from cass.access import Effect
 from cass.errors import ToolError
+from cass.tools.paths import Place
 from cass.tools.tool import Outcome, Tool
 
-__all__ = ["NAMES", "Outcome", "Tool", "find", "schema", "schemas"]
+if TYPE_CHECKING:
+    from cass.tools.hook import Said
+
+__all__ = ["NAMES", "Outcome", "Tool", "call_hook", "find", "own_tools", "schema", "schemas"]
 
 NAMES = ("ls", "read", "grep", "write", "edit", "shell")
 
@@ -18,6 +25,22 @@ def find(name: str) -> Tool:
         raise ToolError(f"unknown tool '{name}'")
     tool: Tool = importlib.import_module(f"cass.tools.{name}").TOOL
     return tool
+
+
+def own_tools(directory: Path, environ: Mapping[str, str]) -> tuple[list[tuple[Effect, Tool]], list[str]]:
+    """The person's own tools in `directory`, and what is wrong with others; see `cass.tools.own`."""
+    if not os.path.isdir(directory):
+        return [], []
+    from cass.tools.own import find
+
+    return find(directory, environ)
+
+
+async def call_hook(command: str, given: bytes, place: Place, limit_s: float) -> "Said":
+    """Run a hook; see `cass.tools.hook`."""
+    from cass.tools.hook import told
+
+    return await told(command, given, place, limit_s)
 
 
 def schemas(names: Iterable[str]) -> tuple[dict[str, Any], ...]:

@@ -41,8 +41,10 @@ class Child:
         self._exit.add_done_callback(lambda _: self._wake.set())
 
     @classmethod
-    async def start(cls, command: Sequence[str], place: Place, cell: Cell | None = None) -> "Child":
-        """Run `command` in the workspace, in `cell` if there is one. Raises ToolError."""
+    async def start(
+        cls, command: Sequence[str], place: Place, cell: Cell | None = None, stdin: int = asyncio.subprocess.DEVNULL
+    ) -> "Child":
+        """Run `command` in the workspace, in `cell`, or else with an open file to read. Raises ToolError."""
         pipe, theirs = os.pipe()
         os.set_blocking(pipe, False)
         environ = {**place.environ, "CASS_CHAT": place.chat_id}
@@ -52,7 +54,7 @@ class Child:
             process = await asyncio.create_subprocess_exec(
                 *(cell.wrap(command, environ) if cell else command),
                 pass_fds=cell.descriptors if cell else (),
-                stdin=cell.report if cell else asyncio.subprocess.DEVNULL,
+                stdin=cell.report if cell else stdin,
                 stdout=theirs,
                 stderr=theirs,
                 cwd=place.root,

@@ -58,7 +58,7 @@ def as_tool(host: HostTool) -> Tool:
         return Action(host.name, tuple(touched), effect=effect)
 
     async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
-        answer = host.run(_resolved(host, arguments, place, effect is not Effect.READS))
+        answer = host.run(resolved(host, arguments, place))
         if not isinstance(answer, AsyncGenerator):
             yield Outcome(_text(host, await answer))
             return
@@ -81,8 +81,9 @@ def _paths(host: HostTool, arguments: Arguments) -> Iterator[tuple[str, str]]:
                 yield name, given.checked_path(text, name)
 
 
-def _resolved(host: HostTool, arguments: Arguments, place: Place, write: bool) -> dict[str, Any]:
+def resolved(host: HostTool, arguments: Arguments, place: Place) -> dict[str, Any]:
     """The arguments, with each path as it was decided about."""
+    write = Effect(host.effect) is not Effect.READS
     found: dict[str, list[str]] = {}
     for name, text in _paths(host, arguments):
         found.setdefault(name, []).append(reach(text, place, write).path)

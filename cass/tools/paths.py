@@ -111,6 +111,8 @@ class Place:
     shelves: tuple[str, ...] = ()
     """Can be read wherever they lie, as if they were in the workspace: directories with all below them, and files,
     absolute and resolved."""
+    shown: tuple[str, ...] = ()
+    """Directories that a command in the sandbox sees although cass keeps them, absolute and resolved."""
     keep: Keep = keep_nothing
     """Called before a file is changed."""
 

@@ -145,6 +145,8 @@ class View(NamedTuple):
     """Directories of the person's choice elsewhere."""
     repository: str | None = None
     """Of the workspace, where that lies elsewhere: writable as well."""
+    shown: frozenset[str] = frozenset()
+    """Seen, read-only, in one of `closed`."""
     net: bool = False
     unset: tuple[str, ...] = UNSET
 
@@ -156,14 +158,15 @@ def arguments(view: View) -> list[str]:
     does not uncover it.
     """
     operations = {"/dev": "dev", "/proc": "proc", "/run": "private", "/tmp": "tmp"}
-    operations |= dict.fromkeys(view.kept, "keep")
     operations |= dict.fromkeys(view.writable, "write") | ({view.repository: "write"} if view.repository else {})
+    operations |= dict.fromkeys((*view.kept, *view.shown), "keep")
     operations |= dict.fromkeys(view.guards.fixed, "write") | dict.fromkeys(view.guards.files, "read")
     operations |= dict.fromkeys(view.files, "file") | dict.fromkeys(view.directories, "hide")
     operations |= {view.workspace: "write"} | dict.fromkeys(view.closed, "hide")
     found, last = ["--ro-bind", "/", "/"], []
     nested = list(_nested(operations, view))
-    late = [(path, how) for path, how in nested if how in ("hide", "file") and not is_below(view.workspace, path)]
+    hiding = [(path, how) for path, how in nested if how in ("hide", "file") or path in view.shown]
+    late = [(path, how) for path, how in hiding if not is_below(view.workspace, path)]
     for path, operation in [one for one in nested if one not in late] + late:
         found += _spelled(path, operation, view)
         if operation in ("hide", "private"):
@@ -207,9 +210,9 @@ def _nested(operations: dict[str, str], view: View) -> Iterator[tuple[str, str]]
         if path == "/":
             operation = "write"  # the workspace
         elif any(is_below(path, home) and path != home for home in view.closed):
-            if path != view.workspace:
+            if path not in (view.workspace, *view.shown):
                 continue
-            operation = "place"  # there must be something to stand in
+            operation = "place" if path == view.workspace else operation  # there must be something to stand in
         elif above and above[-1][1] in _COVERED and operation != "keep" and path != view.workspace:
             continue
         above.append((path, operation))
@@ -250,6 +253,7 @@ def look(place: Place, environ: Mapping[str, str] = os.environ) -> View:
         writable=tuple(_writable(place, environ)),
         repository=repository,
         kept=frozenset(path for name in KEPT_IN_RUN if os.path.exists(path := f"/run/{name}")),
+        shown=frozenset(path for path in place.shown if os.path.isdir(path) and os.path.realpath(path) == path),
         net=place.net,
     )
 

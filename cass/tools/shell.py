@@ -43,6 +43,13 @@ def _parse(arguments: Arguments) -> tuple[str, float]:
 
 async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
     command, limit_s = _parse(arguments)
+    async with aclosing(execute(command, place, limit_s)) as pieces:
+        async for piece in pieces:
+            yield piece
+
+
+async def execute(command: str, place: Place, limit_s: float) -> AsyncGenerator[str | Outcome, None]:
+    """Run a command of bash: its output as it comes, then what came of it. Raises ToolError."""
     output = Output(place.out / place.call_id)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     cell = await Cell.make(place) if place.sandboxed else None

@@ -41,3 +41,5 @@ class Tool(NamedTuple):
     run: Callable[[Arguments, Place], AsyncGenerator[str | Outcome, None]]
     """Takes the same `Place` as `action` did, so that what was decided is what is opened. Close it: a generator that
     is closed or cancelled ends the processes it began."""
+    is_program: bool = False
+    """Whether it starts a program, in the sandbox where there is one."""
