@@ -3,7 +3,7 @@
 Only what works stands here. A row says what a person reads; the module that obeys it looks it up by `name` or `does`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -171,19 +171,23 @@ def is_command(text: str) -> bool:
 
 
 def find(word: str) -> Command | None:
-    """The slash command called `word`, by name or alias, or the only one that begins so."""
-    named = next((command for command in SLASH if word == command.name or word in command.aliases), None)
-    begun = _begun(word)
-    return named or (begun[0] if len(begun) == 1 else None)
+    """The slash command called `word`, by name or alias."""
+    return next((command for command in SLASH if word == command.name or word in command.aliases), None)
 
 
-def meant(word: str) -> list[str]:
-    """Names of the slash commands that begin with `word`."""
-    return [command.name for command in _begun(word)]
+def begun(word: str, own: Iterable[Command] = ()) -> list[Command]:
+    """Slash commands that `word` is the beginning of, those of the person's `own` too."""
+    offered = [*SLASH, *own]
+    return [command for command in offered if any(name.startswith(word) for name in (command.name, *command.aliases))]
 
 
-def _begun(word: str) -> list[Command]:
-    return [command for command in SLASH if any(name.startswith(word) for name in (command.name, *command.aliases))]
+def completed(line: str, own: Iterable[Command] = ()) -> str:
+    """`line` with its command's whole name, where it is the beginning of one and of no other."""
+    word, _, argument = line.strip().partition(" ")
+    own = list(own)
+    if find(word) or any(word == command.name for command in own) or len(found := begun(word, own)) != 1:
+        return line
+    return f"{found[0].name} {argument}".rstrip()
 
 
 def keys_at(at: At) -> list[Key]:

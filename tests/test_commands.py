@@ -21,10 +21,19 @@ def test_every_slash_command_and_alias_is_found_and_obeyed():
 
 
 def test_a_command_is_known_by_its_beginning_where_no_other_begins_so():
-    assert commands.find("/he") is commands.find("/help")
-    assert commands.find("/qui") is commands.find("/exit")
-    assert commands.find("/ex") is None
-    assert commands.meant("/ex") == ["/export", "/exit"]
+    own = [commands.Command("/hello", "say hello", commands.Runs.COMPOSER), commands.Command("/ne", "", "x")]
+    for line, whole in (
+        ("/he", "/help"),
+        ("/qui", "/exit"),
+        ("/mod  x", "/mod  x"),
+        ("/mode", "/mode"),
+        ("/eff high", "/effort high"),
+        ("/ex", "/ex"),
+        ("/nothing", "/nothing"),
+    ):
+        assert commands.completed(line) == whole
+    assert [command.name for command in commands.begun("/ex")] == ["/export", "/exit"]
+    assert [commands.completed(line, own) for line in ("/he", "/hell x", "/ne")] == ["/he", "/hello x", "/ne"]
 
 
 ROOT = Path(__file__).parents[1]

@@ -3,7 +3,7 @@ import time
 import pytest
 from stage import wait_for
 
-from cass.composer import tree
+from cass.composer import models, tree
 from cass.composer.completion import candidates, is_begun
 from cass.composer.paths import Paths
 
@@ -49,6 +49,15 @@ def offered(before, place):
 )
 def test_what_fits_the_word_before_the_cursor_is_offered(place, before, texts):
     assert offered(before, place) == texts
+
+
+def test_what_can_be_set_up_is_offered(home):
+    home.make()
+    home.providers.write_text('{"providers": [{"id": "work", "base_url": "http://127.0.0.1:1/v1"}]}')
+    for command in ("/login", "/logout"):
+        found = candidates(f"{command} gro", "/", lambda *_: None, providers=lambda: models.providers(home))
+        assert [candidate.text for candidate in found] == ["groq"]
+    assert models.providers(home)[0] == "work"
 
 
 def test_a_candidate_replaces_what_was_typed_of_it(place):

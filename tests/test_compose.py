@@ -837,11 +837,12 @@ def test_going_through_the_efforts_while_a_turn_runs_leaves_one_of_them_waiting(
     compose(files, play)
 
 
-def test_an_answer_of_the_composer_stands_under_what_was_asked(files, worker):
+@pytest.mark.parametrize("typed", ["/save", "/sav"])
+def test_an_answer_of_the_composer_stands_under_what_was_asked(files, worker, typed):
     async def play(desk):
         said = []
         desk.composer.console.print = said.append
-        await desk.types("/save", "\r")
+        await desk.types(typed, "\r")
         assert [" ".join(text.split()) for text in said] == [f"❯ /save saved all along: {files.chat}"]
 
     compose(files, play)

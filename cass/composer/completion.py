@@ -31,15 +31,21 @@ class Candidate(NamedTuple):
 
 
 def candidates(
-    before: str, cwd: str, matching: Matching, own: Callable[[], Iterable[Command]] = lambda: ()
+    before: str,
+    cwd: str,
+    matching: Matching,
+    own: Callable[[], Iterable[Command]] = lambda: (),
+    providers: Callable[[], Sequence[str]] = lambda: (),
 ) -> list[Candidate]:
-    """What fits `before`, the text left of the cursor; paths are relative to `cwd`. `own`: commands of the person's."""
+    """What fits `before`, the text left of the cursor; paths are relative to `cwd`. `own`: commands of the person's;
+    `providers`: ids of those that can be set up."""
     word, space, argument = before.partition(" ")
     if before.startswith("/") and not space:
         offered = [*SLASH, *own()]
         return [Candidate(c.name, len(word), c.help, c.usage) for c in offered if c.name.startswith(word)]
     if space and (command := find(word)) and " " not in argument:
-        return [Candidate(value, len(argument)) for value in _ARGUMENTS.get(command.name, ()) if argument in value]
+        values = providers() if command.name in _OF_PROVIDERS else _ARGUMENTS.get(command.name, ())
+        return [Candidate(value, len(argument)) for value in values if argument in value]
     if found := _PATH.search(before):
         is_elsewhere = _ELSEWHERE.match(found[1])
         known = None if is_elsewhere else matching(cwd, found[1])
@@ -48,6 +54,7 @@ def candidates(
     return []
 
 
+_OF_PROVIDERS = ("/login", "/logout")
 _ARGUMENTS: dict[str, Sequence[str]] = {"/mode": tuple(Mode), "/effort": EFFORTS}
 
 

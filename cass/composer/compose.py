@@ -19,7 +19,7 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.output import Output
 
 from cass import commands, jsonl, preferences
-from cass.composer import expansion, footer, helper, keys, pager, picker
+from cass.composer import expansion, footer, helper, keys, models, pager, picker
 from cass.composer.asking import Asking
 from cass.composer.attention import Attention
 from cass.composer.branching import Branching
@@ -280,6 +280,9 @@ class Composer:
     def own_commands(self) -> list[commands.Command]:
         return expansion.found(self.seat.files.home, Path(self.cwd()))
 
+    def providers(self) -> list[str]:
+        return models.providers(self.seat.files.home)
+
     def is_hinted(self, text: str) -> bool:
         """Whether this hint stands on the screen."""
         return self._hinted() == text
@@ -384,6 +387,7 @@ class Composer:
             self._save_draft()
 
     def _obey(self, text: str, steer: bool) -> None:
+        text = commands.completed(text, self.own_commands()) if text.startswith("/") else text
         if message := expansion.message(text, self.seat.files.home, Path(self.cwd())):
             self._send(message, steer=steer)
         elif commands.is_command(text):

@@ -96,6 +96,7 @@ class Shown(Protocol):
     def help(self, width: int, room: bool) -> Fragments: ...
     def mode(self) -> str: ...
     def cwd(self) -> str: ...
+    def providers(self) -> list[str]: ...
     def own_commands(self) -> list[Command]:
         """Those that the person wrote."""
 
@@ -298,7 +299,11 @@ class _Completer(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         for found in completion.candidates(
-            document.text_before_cursor, self._shown.cwd(), self._paths.matching, self._shown.own_commands
+            document.text_before_cursor,
+            self._shown.cwd(),
+            self._paths.matching,
+            self._shown.own_commands,
+            self._shown.providers,
         ):
             yield Completion(found.text, -found.typed, display=found.shown or None, display_meta=found.help)
 

@@ -40,6 +40,11 @@ def models(home: Home, provider: str, environ: Mapping[str, str]) -> list[Model]
     return list(found.values())
 
 
+def providers(home: Home) -> list[str]:
+    """Ids of all that can be set up: the person's own first."""
+    return list(dict.fromkeys([*(str(entry.get("id")) for entry in _entries(home.providers, "providers")), *PROVIDERS]))
+
+
 def configured(home: Home, environ: Mapping[str, str]) -> tuple[str, str]:
     """Provider and model that new chats begin with. Raises ConfigError."""
     settings = config.load(home, config.Options(), environ, probe=False)

@@ -64,9 +64,8 @@ class Slash:
         word, _, argument = line.strip().partition(" ")
         command = commands.find(word)
         if command is None:
-            meant = commands.meant(word)
-            if meant:
-                raise UsageError(f"{word} may be {' or '.join(meant)}")
+            if meant := commands.begun(word, self._desk.own_commands()):
+                raise UsageError(f"{word} may be {' or '.join(one.name for one in meant)}")
             raise UsageError(f"no command {word}; /help lists them, a space in front makes it a message")
         argument = argument.strip()
         if argument and not command.arguments:
