@@ -84,7 +84,7 @@ class Composer:
         if layout == "inline":
             self.transcript = Inline(files, self.console, self._warn)
         elif layout == "panes":
-            self.transcript = Paned(files, self._warn)
+            self.transcript = Paned(files, self.console, self._warn)
         self.branching = Branching(self)
         self.choice = Choice(self)
         self._slash = Slash(self)

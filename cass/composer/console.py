@@ -173,6 +173,10 @@ class Console:
     def columns(self) -> int:
         return self.size.columns
 
+    @property
+    def rows(self) -> int:
+        return self.size.rows
+
     def redraw(self) -> None:
         self.app.invalidate()
 

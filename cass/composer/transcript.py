@@ -31,6 +31,8 @@ class Screen(Protocol):
     def redraw(self) -> None: ...
     @property
     def columns(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
 
 
 class Transcript:
@@ -118,8 +120,9 @@ class Inline(Transcript):
 class Paned(Transcript):
     is_above = True
 
-    def __init__(self, files: Files, say: Callable[[str], None]) -> None:
+    def __init__(self, files: Files, screen: Screen, say: Callable[[str], None]) -> None:
         self._known = files.home.root / ".panes"
+        self._screen = screen
         self._say = say
         self._command = [
             sys.executable,
@@ -135,6 +138,8 @@ class Paned(Transcript):
         ]
         self._pane: Pane | None = None
         self._rows = COMPOSER_ROWS
+        self._height = screen.rows
+        """Of the composer's pane, when it was fitted."""
         self._fits_since: float | None = None
         """When fewer rows became enough."""
         self._fitting: asyncio.Future[None] | None = None
@@ -161,9 +166,13 @@ class Paned(Transcript):
         elif self._fits_since is None:
             self._fits_since = now
         is_due = rows > self._rows or (self._fits_since is not None and now - self._fits_since > SHRINK_AFTER_S)
-        if self._pane and is_due and (self._fitting is None or self._fitting.done()):
-            self._rows, self._fits_since = rows, None
-            self._fitting = asyncio.get_running_loop().run_in_executor(None, self._pane.fit, rows)
+        is_sized = (
+            self._height != self._screen.rows
+        )  # by us, by the person, or with the window, of which each has a share
+        if self._pane and (is_due or is_sized) and (self._fitting is None or self._fitting.done()):
+            self._height = self._screen.rows
+            self._rows, self._fits_since = (rows, None) if is_due else (self._rows, self._fits_since)
+            self._fitting = asyncio.get_running_loop().run_in_executor(None, self._pane.fit, self._rows)
 
     async def close(self) -> None:
         if self._fitting is not None:

@@ -349,6 +349,14 @@ def test_the_composers_pane_is_low_grows_with_what_it_shows_and_leaves_a_size_th
     assert rows(panes) == [19, 10]
 
 
+def test_in_a_window_of_another_size_the_composers_pane_is_as_low_as_before(panes):
+    panes.until(lambda: rows(panes) == [22, 7])
+    for height, wanted in ((20, [12, 7]), (60, [52, 7])):  # tmux gives each pane its share of what is taken or added
+        panes.do("resize-window", "-t", panes.pane, "-y", str(height))
+        panes.until(lambda wanted=wanted: rows(panes) == wanted)
+        panes.until("Shift-Tab mode")
+
+
 def test_leaving_panes_leaves_the_last_turn_on_the_screen(panes, home):
     for count, text in enumerate(("hello there", "list ."), 1):
         panes.type(text)
