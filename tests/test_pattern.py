@@ -5,9 +5,9 @@ import importlib
 import re
 
 import pytest
+from test_order import SOURCES
 
 from cass.pattern import _Pattern, pattern
-from tests.test_order import SOURCES
 
 
 def test_a_pattern_is_what_re_would_have_made_of_it():

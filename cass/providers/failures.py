@@ -30,9 +30,7 @@ _TOO_LONG = pattern(
     r"|exceed\w{0,9}.{0,40}token limit|range of input length|max_new_tokens\W{1,9}must be",
     re.IGNORECASE | re.DOTALL,
 )
-_NO_KEY = re.compile(
-    r"API_KEY_INVALID|(incorrect|invalid) api[ _-]?key|api[ _-]?key (not valid|expired)", re.IGNORECASE
-)
+_NO_KEY = pattern(r"API_KEY_INVALID|(incorrect|invalid) api[ _-]?key|api[ _-]?key (not valid|expired)", re.IGNORECASE)
 """Google and xAI refuse a key with 400."""
 _PASSING = frozenset(
     "overloaded_error api_error rate_limit_error timeout_error server_error rate_limit_exceeded internal_error "

@@ -13,6 +13,7 @@ import re
 import signal
 from collections.abc import Mapping, Sequence
 
+from cass.pattern import pattern
 from cass.tools import guards, sandbox
 from cass.tools.paths import Place
 
@@ -32,7 +33,7 @@ done
 exit $status
 """
 _REPORT_BYTES = 65_536
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_NAME = pattern(r"[A-Za-z_]\w*", re.ASCII)
 _STEP_S = 0.0005
 """Between two looks whether it has ended."""
 
