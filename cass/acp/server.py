@@ -42,6 +42,7 @@ from cass.acp.room import Room
 from cass.config import Options
 from cass.errors import CassError, UsageError
 from cass.home import Files, Home
+from cass.visible import safe_line
 
 MODES = {
     Mode.READ_ONLY: ("Read-only", "Look only: ls, read, grep in the workspace"),
@@ -138,7 +139,9 @@ class Server:
 
     def _leave_out(self, mcp_servers: Sequence[Any] | None) -> None:
         for server in mcp_servers or ():
-            print(f"cass acp: the MCP server {server.name} is left out: cass has no MCP client yet", file=sys.stderr)
+            print(
+                f"cass acp: MCP server {safe_line(server.name)}: left out; cass has its own: cass mcp", file=sys.stderr
+            )
 
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> ListSessionsResponse:
         found = catalogue.summaries(self._home, Path(cwd) if cwd else None)
