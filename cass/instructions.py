@@ -1,5 +1,7 @@
 """Instructions: what the person and the project tell the model, in files."""
 
+import os
+import stat
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -8,6 +10,8 @@ from cass.home import Home
 
 LIMIT = 32 * 1024
 """Bytes of all files together."""
+MOST = 1 << 20
+"""Bytes that are read of one file."""
 
 
 class Instructions(NamedTuple):
@@ -18,7 +22,7 @@ class Instructions(NamedTuple):
     text: str
     """The project's files, each under its path, outermost first."""
     files: list[dict[str, str]]
-    """``{"path", "sha256"}`` of each project file, of the whole of it."""
+    """``{"path", "sha256"}`` of each project file, of the first `MOST` bytes."""
     notices: tuple[str, ...]
 
 
@@ -57,12 +61,18 @@ def _project_files(root: Path, cwd: Path) -> list[Path]:
 
 
 def _bytes(path: Path, notices: list[str]) -> bytes:
-    """The bytes of a regular file; empty where there is none."""
+    """The bytes of a regular file, of a huge one the first; empty where there is none."""
     try:
-        return path.read_bytes() if path.is_file() else b""
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
     except OSError as e:
         notices.append(f"{path}: {e.strerror}; left out")
         return b""
+    try:
+        return os.read(fd, MOST) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+    finally:
+        os.close(fd)
 
 
 def _cut(whole: bytes, room: int, path: Path, notices: list[str]) -> tuple[str, int]:

@@ -88,7 +88,8 @@ def check_cwd(files: Files, cwd: Path | None) -> None:
 
 def check_mode(mode: Mode, root: Path) -> None:
     """Raise UsageError where `root` is too much to give to workspace-edit."""
-    if mode is Mode.WORKSPACE_EDIT and root in (Path("/"), Path.home().resolve()):
+    # Above the home directory all of it is in the workspace: programs, start files, other people's homes.
+    if mode is Mode.WORKSPACE_EDIT and Path.home().resolve().is_relative_to(root):
         raise UsageError(f"{root} cannot be the workspace of {mode} mode: name a directory below it with --cwd")
 
 

@@ -113,6 +113,15 @@ def test_a_fifo_or_directory_of_that_name_is_passed_over(home, project):
     assert instructions(home, project).text == ""
 
 
+def test_of_a_huge_file_only_the_beginning_is_read(home, project):
+    with open(project / "AGENTS.md", "wb") as file:
+        file.write(b"be kind\n")
+        file.truncate(1 << 40)
+    found = instructions(home, project)
+    assert found.text.startswith(f"{project / 'AGENTS.md'}:\n\nbe kind")
+    assert len(found.notices) == 1
+
+
 def test_an_empty_file_is_listed_and_says_nothing(home, project):
     (project / "AGENTS.md").write_text("\n")
     found = instructions(home, project)

@@ -104,9 +104,14 @@ def test_a_workspace_is_resolved_and_must_be_a_directory(tmp_path, workspace):
 
 
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("where", ["/", "~", "below"])
-def test_the_root_and_the_home_are_too_much_for_workspace_edit(tmp_path, mode, where):
-    root = {"/": Path("/"), "~": Path.home().resolve(), "below": tmp_path}[where]
+@pytest.mark.parametrize("where", ["/", "~", "above ~", "below"])
+def test_the_home_and_what_it_lies_in_are_too_much_for_workspace_edit(tmp_path, mode, where):
+    root = {
+        "/": Path("/"),
+        "~": Path.home().resolve(),
+        "above ~": Path.home().resolve().parent,
+        "below": tmp_path / "w",
+    }[where]
     if mode is Mode.WORKSPACE_EDIT and where != "below":
         with pytest.raises(UsageError, match="--cwd"):
             opening.check_mode(mode, root)
