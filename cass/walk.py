@@ -70,8 +70,9 @@ class Walk:
     ) -> None:
         """Raises OSError if `top` cannot be entered.
 
-        `closed`: identities of directories that are never entered. `denied`: whether an absolute path, of a file or of
-        a directory, is passed over. `excluded`: patterns above those of all ignore files.
+        `closed`: identities of directories that are never entered; with them, those of processes. `denied`: whether an
+        absolute path, of a file or of a directory, is passed over. `excluded`: patterns above those of all ignore
+        files.
         """
         self.heavy: set[str] = set()
         """Names of heavy directories that were passed over."""
@@ -151,6 +152,8 @@ class Walk:
         return allowed
 
     def _enter(self, folder: "_Folder", name: str) -> "_Folder | None":
+        if self._closed and folder.raw == b"/proc/" and name.isdecimal():
+            return None  # a process: what it was given is nobody's to search
         try:
             fd = os.open(name, DIRECTORY, dir_fd=folder.fd)
         except OSError:

@@ -22,6 +22,8 @@ LIMIT_MS = 600_000
 KEPT_BYTES = 1 << 20
 """Kept in the result; of more, the first and the last half."""
 NEWS = "made or changed meanwhile, and run or trusted by other programs"
+_CONFIG_FAILED = "could not write config file"
+CONFIG = "; .git/config is read-only there, because it says what git runs: leave that to the user"
 NAMED = 5
 """Files that are named of those."""
 FILE_BYTES = 64 << 20
@@ -70,7 +72,7 @@ async def execute(command: str, place: Place, limit_s: float) -> AsyncGenerator[
     text = output.text() + _remark(child, cell) + (f"\n[{NEWS}: {news}]" if news else "")
     notice = f"{NEWS}: {news}; look at them before you go on" if news else None
     if problem:
-        held = f"\n[{cell.words}]" if cell else ""
+        held = f"\n[{cell.words}{CONFIG if _CONFIG_FAILED in text else ''}]" if cell else ""
         yield Outcome(f"Error: {problem}\n{text}".rstrip("\n") + held, ok=False, notice=notice)
     else:
         yield Outcome(text or "(no output)", notice=notice)

@@ -151,6 +151,12 @@ def test_environments_and_memory_of_processes_are_private(workspace):
     assert not reach("/proc/cpuinfo", workspace.place).private
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no /proc")
+def test_grep_does_not_search_processes(workspace):
+    content = workspace.outcome("grep", query="^(State|Uid):", regex=True, paths=["/proc"]).content
+    assert content.startswith("No matches")
+
+
 def test_grep_does_not_enter_the_home_of_cass_below_what_it_searches(workspace):
     (workspace.home / "conversations").mkdir()
     (workspace.home / "conversations" / "a.jsonl").write_text("needle\n")

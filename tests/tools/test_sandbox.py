@@ -312,6 +312,12 @@ def test_a_repository_elsewhere_that_does_not_know_the_workspace_is_none_of_it(h
 
 
 @linux
+def test_why_git_cannot_be_configured_is_said(held):
+    subprocess.run(["git", "init", "-q", str(held.root)], check=True)
+    assert held.outcome("shell", command="git remote add o /x").content.endswith("runs: leave that to the user]")
+
+
+@linux
 def test_a_workspace_that_became_a_link_is_none(held):
     moved = held.beside / "moved"
     held.root.rename(moved)
