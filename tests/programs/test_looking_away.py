@@ -153,7 +153,7 @@ def test_a_bare_resume_picks_a_chat_and_goes_on_with_it(tmp_path, home, workspac
         assert run("cass", "-p", text).returncode in (0, 1)
     tmux = tmux_with(tmp_path, "--resume", inside=False)
     try:
-        tmux.until("> 20")
+        tmux.until(">  now")
         tmux.type("first")
         tmux.until("1 of 2")
         tmux.press("Enter")
@@ -199,7 +199,7 @@ def test_resume_and_model_are_picked_inside_a_chat(tmp_path, home, workspace):
         tmux.until("two · idle")
         tmux.type("/resume")
         tmux.press("Enter")
-        tmux.until("> 20")
+        tmux.until(">  now")
         tmux.press("Enter")
         tmux.until("❯ the earlier chat")
         tmux.until("Shift-Tab mode")

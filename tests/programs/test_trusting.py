@@ -14,8 +14,11 @@ from cass.records import Approval, ToolResult, User
 
 @pytest.fixture
 def hostile(workspace, tmp_path):
-    """A workspace with everything in it that other agents obey; `PWNED` is what its commands would make."""
-    server = {"mcpServers": {"x": {"command": "/bin/sh", "args": ["-c", f"touch {tmp_path}/PWNED"]}}}
+    """A workspace with everything in it that other agents obey.
+
+    `PWNED` is what its commands would make, `SERVED` what its MCP server does, which may run once it is trusted.
+    """
+    server = {"mcpServers": {"x": {"command": "/bin/sh", "args": ["-c", f"touch {tmp_path}/SERVED"]}}}
     config = {
         "base_url": "http://127.0.0.1:9/v1",
         "provider": "openai-compatible",
@@ -66,13 +69,14 @@ def test_a_cloned_project_runs_nothing_sets_nothing_and_is_spoken_of_once(hostil
     for program in (["cass", "ls"], ["cass", "status"], ["cass", "--print-system-prompt"], ["cass", "-p", "hello"]):
         assert run(*program).returncode == 0
     assert not (tmp_path / "PWNED").exists()
+    assert not (tmp_path / "SERVED").exists()
 
 
 def test_without_a_terminal_nothing_is_trusted(hostile, home):
     done = run("cass", "trust", input="y\n")
     assert (done.returncode, home.trust.exists()) == (4, False)
     assert "only you can trust a project, on a terminal" in done.stderr
-    assert f'"command": "/bin/sh", "args": ["-c", "touch {hostile.parent}/PWNED"]' in done.stdout
+    assert f'"command": "/bin/sh", "args": ["-c", "touch {hostile.parent}/SERVED"]' in done.stdout
 
 
 def test_a_tool_cannot_trust_for_the_person(hostile, home):
