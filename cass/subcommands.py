@@ -235,7 +235,8 @@ def _deny(chat: str, request: str | None, reason: str | None) -> None:
 @click.option("--by", type=click.Choice(["day", "model", "directory", "chat"]), help="That table alone, whole.")
 @click.option("--since", metavar="TIME", help="Count from there: 10m, 2h, 7d, 14:30, 2026-06-20.")
 @_JSON
-def _stats(chat: str | None, by: str | None, since: str | None, as_json: bool) -> None:
+@click.option("--width", type=click.IntRange(20), hidden=True, help="Lay out for so many columns.")
+def _stats(chat: str | None, by: str | None, since: str | None, as_json: bool, width: int | None) -> None:
     from datetime import datetime
 
     from cass import stats
@@ -247,7 +248,7 @@ def _stats(chat: str | None, by: str | None, since: str | None, as_json: bool) -
     out(
         found.as_json()
         if as_json
-        else stats.chart(found, [by] if by else stats.GROUPS[:2] if chat else stats.GROUPS, listing.columns())
+        else stats.chart(found, [by] if by else stats.GROUPS[:2] if chat else stats.GROUPS, width or listing.columns())
     )
 
 
@@ -311,11 +312,15 @@ def _mcp_add(name: str, command: tuple[str, ...], no_test: bool, **given: Any) -
 
 @_MCP.command("list", cls=Program)
 @_JSON
-def _mcp_list(as_json: bool) -> None:
+@click.option("--chat", metavar="CHAT", hidden=True, help="How they are in the worker of that chat, too.")
+def _mcp_list(as_json: bool, chat: str | None) -> None:
     """Show the servers of this directory, and the tools that they listed when they last ran."""
     from cass.mcp import manage
 
-    out((manage.as_json if as_json else manage.shown)(Home.find(), here()))
+    if as_json:
+        out(manage.as_json(Home.find(), here()))
+    else:
+        out(manage.shown(Home.find(), here(), find(chat) if chat else None))
 
 
 @_MCP.command("remove", cls=Program)

@@ -690,6 +690,8 @@ def test_tokens_and_stats_say_what_was_used_and_what_it_has_cost(files, worker):
         await desk.types("/stats", "\r")
         await desk.until(lambda: "all chats: cass stats" in "".join(said))
         assert "1 chat, 1 request: 1k tokens in (90% from the cache), 50 out, $0.0125" in "".join(said)
+        await desk.types("/mcp", "\r")
+        await desk.until(lambda: "no MCP servers; add one with: cass mcp add" in "".join(said))
 
     compose(files, play)
 

@@ -93,7 +93,8 @@ class Branching:
 
     async def _run(self, *arguments: str) -> Any:
         """What `cass branch` of this chat says, as JSON. Raises CassError."""
-        return jsonl.load(await subcommand.run(self._desk.seat.files, "branch", *arguments))
+        files = self._desk.seat.files
+        return jsonl.load(await subcommand.run(files, "branch", files.chat_id, *arguments))
 
 
 def _files(plan: Sequence[dict[str, Any]]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from cass import catalogue, commands, listing, standing, stats
+from cass import catalogue, commands, listing, standing
 from cass.access import Mode
 from cass.amounts import columns, money
 from cass.composer import subcommand
@@ -16,8 +16,7 @@ from cass.composer.branching import Branching
 from cass.composer.choice import Choice
 from cass.composer.seat import Seat
 from cass.errors import CassError, UsageError
-from cass.mcp import manage
-from cass.visible import safe_line
+from cass.visible import safe, safe_line
 
 
 class Desk(Protocol):
@@ -189,15 +188,21 @@ class Slash:
         self._say(columns(rows))
 
     def stats(self, _: str) -> None:
-        seat = self._desk.seat
-        found = stats.gather(seat.files.home, [seat.files])
-        text = stats.chart(found, ("day", "model"), listing.columns() - 2)
-        self._say("".join(f"  {line}".rstrip() + "\n" for line in [*text.split("\n"), "", "all chats: cass stats"]))
+        width = str(listing.columns() - 2)
+        self._show("stats", self._desk.seat.files.chat_id, "--width", width, end="\n  all chats: cass stats\n")
 
     def mcp(self, _: str) -> None:
+        self._show("mcp", "list", "--chat", self._desk.seat.files.chat_id)
+
+    def _show(self, *words: str, end: str = "") -> None:
+        """Show what ``cass WORDS`` prints in the workspace, under the command that was typed."""
+        self._desk.do(subcommand.hinting(self._shown(self._line, words, end), self._desk.hint))
+
+    async def _shown(self, line: str, words: Sequence[str], end: str) -> None:
         seat = self._desk.seat
-        root = Path(seat.standing.cwd or os.getcwd())
-        self._say("".join(f"  {line}\n" for line in manage.shown(seat.files.home, root, seat.files).split("\n")))
+        said = await subcommand.run(seat.files, *words, cwd=seat.standing.cwd or os.getcwd())
+        rows = safe(said.decode("utf-8", "replace")).rstrip("\n").split("\n")
+        self._desk.say(line, "".join(f"  {row}".rstrip() + "\n" for row in rows) + end)
 
     def login(self, provider: str) -> None:
         self._desk.choice.configure(provider)
@@ -217,7 +222,7 @@ class Slash:
         seat = self._desk.seat
         workspace = seat.standing.cwd or os.getcwd()
         path = os.path.join(workspace, os.path.expanduser(file or f"{seat.files.chat_id}.md"))
-        await subcommand.run(seat.files, "export", "--output", path, cwd=workspace)
+        await subcommand.run(seat.files, "export", seat.files.chat_id, "--output", path, cwd=workspace)
         self._desk.say(line, f"  written to {safe_line(path)}\n")
 
     def copy(self, _: str) -> None:

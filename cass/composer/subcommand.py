@@ -10,9 +10,9 @@ from cass.home import Files
 from cass.visible import safe, safe_line
 
 
-async def run(files: Files, name: str, *arguments: str, cwd: str | None = None) -> bytes:
-    """What ``cass NAME CHAT ARGUMENTS`` prints. Raises CassError, in its words, where it fails and prints nothing."""
-    program = [sys.executable, "-I", "-m", "cass.cli", "cass", name, files.chat_id, *arguments]
+async def run(files: Files, *words: str, cwd: str | None = None) -> bytes:
+    """What ``cass WORDS`` prints, in the home of `files`. Raises CassError, where it fails and prints nothing."""
+    program = [sys.executable, "-I", "-m", "cass.cli", "cass", *words]
     environ = os.environ | {"CASS_HOME": str(files.home.root)}
     found = await helper.told(program, environ=environ, cwd=cwd or None)
     if found.status and not found.out:
