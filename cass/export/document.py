@@ -4,13 +4,12 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from cass import hunks
 from cass.blocks import Block, Call, Fold
-from cass.pattern import pattern
 from cass.records import Approval, Fact, Meta, TurnEnd, User
 from cass.visible import safe, safe_line
 
 TITLE_CHARS = 80
-_HUNK = pattern(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@")
 
 
 class DiffLine(NamedTuple):
@@ -67,21 +66,10 @@ def ending(end: TurnEnd) -> str:
 
 def diff_lines(diff: str) -> list[DiffLine]:
     """The lines of a unified diff without names of files."""
-    made: list[DiffLine] = []
-    old = new = 0
-    for line in safe(diff).removesuffix("\n").split("\n"):
-        mark, text = line[:1] or " ", line[1:]
-        if found := _HUNK.match(line):
-            start, length, new_start, new_length = map(int, found.groups())
-            old, new = start + (not length), new_start + (not new_length)
-            made += [DiffLine("…", "", "")] if made else []
-        elif mark == "\\":
-            made.append(DiffLine("…", "", text.strip()))
-        else:
-            made.append(DiffLine(mark, str(old if mark == "-" else new), text))
-            old += mark != "+"
-            new += mark != "-"
-    return made
+    return [
+        DiffLine("…", "", text.strip()) if mark in (hunks.GAP, hunks.REMARK) else DiffLine(mark or " ", number, text)
+        for mark, number, text in hunks.lines(safe(diff))
+    ]
 
 
 def longest_run(text: str, character: str = "`") -> int:

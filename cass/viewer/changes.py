@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from cass import hunks
 from cass.pattern import pattern
 from cass.viewer import wrapping
 from cass.viewer.look import BAD, DIM, GOOD, SHORT_LINES, Look, cut, folded
 from cass.visible import safe
 
-_HUNK = pattern(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@")
 _REST = pattern(r"^\\ .* \(\+(\d+) -(\d+)\)\n?\Z", re.MULTILINE)
 """The last line of a diff that was cut: how many lines came and went below it. No line of a file begins like this."""
 _STYLES = {"-": BAD, "+": GOOD}
@@ -46,17 +46,10 @@ def counts(diff: str) -> str:
 
 def _rows(diff: str) -> Iterator[tuple[str, str]]:
     """Number and text of each line; between two hunks one that says that something is left out."""
-    old = new = 0
-    for index, line in enumerate(diff.removesuffix("\n").split("\n")):
-        mark = line[:1]
-        if found := _HUNK.match(line):
-            start, length, new_start, new_length = map(int, found.groups())
-            old, new = start + (not length), new_start + (not new_length)
-            if index:
-                yield "", "⋮"
-        elif mark == "\\":
-            yield "", line[1:]
+    for mark, number, text in hunks.lines(diff):
+        if mark == hunks.GAP:
+            yield "", "⋮"
+        elif mark == hunks.REMARK:
+            yield "", text
         else:  # tabs in the columns that they have in the file
-            yield str(old if mark == "-" else new), mark + wrapping.untabbed(line[1:])
-            old += mark != "+"
-            new += mark != "-"
+            yield number, mark + wrapping.untabbed(text)
