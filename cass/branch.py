@@ -229,6 +229,8 @@ def copy(found: Sequence[Line], point: Checkpoint, parent: str, chat_id: str, at
         parent_chat_id=parent,
         branch_from=point.id or None,
         family=meta.family or parent,
+        agent_of=None,  # nobody waits for a branch: it is a person's chat, whatever it comes from
+        depth=0,
     )
     lines = [line + b"\n" for record, line in found[:end] if not isinstance(record, (Meta, Notice))]
     return [encode(first), *lines, *map(encode, _closing(kept, at))]

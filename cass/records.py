@@ -99,6 +99,10 @@ class Meta(_Value):
     """Id of the parent's message, or of its tool call, that the branch begins at."""
     family: str | None = None
     """The chat that all branches come from; None for that chat itself."""
+    agent_of: str | None = None
+    """Id of the chat whose tool `agent` began this one."""
+    depth: int = 0
+    """So many chats stand above it."""
     agents_files: list[dict[str, str]] | None = None
     """Project instructions that the system prompt holds: ``{"path", "sha256"}``."""
 

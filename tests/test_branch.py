@@ -134,6 +134,16 @@ def test_calls_that_had_not_run_say_so_and_the_turn_ends_with_what_it_used(files
     assert (end.turn, end.answers, end.outcome, end.usage) == ("u1", ("u1",), "cancelled", Usage(10, 1))
 
 
+def test_a_branch_of_a_chat_that_an_agent_began_is_a_chat_like_any_other(home, files):
+    begun = {"agent_of": files.chat_id, "depth": 2}
+    child = chat.create(home, cwd=home.root, provider="demo", model="demo", system="You are a test.", **begun)
+    fill(child)
+    made = chat.meta(chat.read(go(child, 7)))
+    assert (made.parent_chat_id, made.agent_of, made.depth) == (child.chat_id, None, 0)
+    own = chat.meta(chat.read(child))
+    assert (own.agent_of, own.depth) == (files.chat_id, 2)
+
+
 def test_the_end_of_a_turn_comes_along_where_nothing_was_left_out(files):
     assert chat.read(go(fill(files), 7))[-1] == ended("u1")
 

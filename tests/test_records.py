@@ -67,6 +67,8 @@ def kinds(text: st.SearchStrategy[str]) -> st.SearchStrategy[Record]:
             base_url=maybe,
             parent_chat_id=maybe,
             branch_from=maybe,
+            agent_of=maybe,
+            depth=COUNT,
             agents_files=st.none() | st.lists(flat, max_size=2),
         ),
         st.builds(System, content=text),
