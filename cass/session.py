@@ -18,7 +18,6 @@ Experimental: it may change before 1.0.
 import asyncio
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -26,19 +25,17 @@ from typing import Any, Self, TypedDict, Unpack
 
 from cass import (
     agent,
+    briefing,
     catalogue,
     chat,
     config,
-    context,
     decisions,
     elder,
     heir,
     jsonl,
     opening,
-    prompt,
     providers,
     records,
-    skills,
     summary,
 )
 from cass.access import Mode
@@ -52,7 +49,9 @@ from cass.home import Files, Home
 from cass.hooked import Hooked
 from cass.mcp.link import Link
 from cass.providers import Provider
+from cass.questions import Questions
 from cass.records import (
+    Approval,
     ApprovalRequest,
     Compaction,
     Delta,
@@ -65,7 +64,7 @@ from cass.records import (
     TurnEnd,
     User,
 )
-from cass.rules import RUNS, denied_paths
+from cass.rules import denied_paths
 from cass.snapshots import Journal
 from cass.toolbox import Toolbox
 from cass.tools import sandbox
@@ -136,9 +135,7 @@ class Session:
         self.steering: Callable[[], User | None] = lambda: None
         self.state = "idle"
         self._busy = False
-        self._pending: ApprovalRequest | None = None
-        self._asked: dict[str, asyncio.Future[Answer]] = {}
-        self._decided: dict[str, str] = {}
+        self._questions = Questions()
         self._closing: list[asyncio.Future[None]] = []
         self.desk = self._make_desk(root)
         self.notices: tuple[str, ...] = ()
@@ -235,23 +232,12 @@ class Session:
     def user(self, content: str, *, ask: bool, origin: dict[str, Any], id: str | None = None) -> User:
         """A user message, with the note that tells the model what it does not know yet."""
         desk = self.desk
-        kept = context.kept(self.records)
         if not self._busy:  # a turn keeps the tools that it began with, and so does the prefix of its requests
             desk.toolbox.settle(self.mcp.tools())
-        facts = self._skills(prompt.told(kept)) | prompt.facts(
-            mode=desk.mode,
-            tools=sorted(desk.toolbox.names(desk.mode, desk.rules)),
-            workspace=str(desk.place.root),
-            bounded=desk.mode is not Mode.FULL_ACCESS,
-            model=desk.model,
-            system=" ".join(os.uname()[i] for i in (0, 2, 4)),
-            date=time.strftime("%Y-%m-%d"),
-            shell=self._shell(),
-        )
         return User(
             id=id or jsonl.new_id(),
             content=content,
-            note=prompt.note(facts, kept),
+            note=briefing.note(desk, self.files.home, self.records),
             mode=desk.mode,
             provider=desk.provider_name,
             model=desk.model,
@@ -260,19 +246,6 @@ class Session:
             origin=origin,
             created_at=jsonl.now(),
         )
-
-    def _skills(self, told: dict[str, str]) -> dict[str, str]:
-        """What the model is told about skills, which it can read from now on."""
-        found = skills.every(self.files.home, self.desk.place.root) if self.desk.supports_tools else {}
-        self.desk.place = replace(self.desk.place, shelves=skills.shelves(found.values()))
-        return skills.facts(found, told)
-
-    def _shell(self) -> str | None:
-        """How commands are held in, for the model; None where there are none."""
-        if not RUNS & self.desk.toolbox.names(self.desk.mode, self.desk.rules):
-            return None
-        held = sandbox.holds(self.desk.mode, self.desk.sandbox)
-        return sandbox.words(self.desk.place) if held else "not sandboxed"
 
     # ---- what the person decides
 
@@ -325,20 +298,14 @@ class Session:
 
     def answer(self, request_id: str, answer: Answer) -> str | None:
         """Hand a decision to the turn that waits for it; the first wins. Return why it came to nothing, else None."""
-        if request_id in self._decided:
-            return f"already decided: {self._decided[request_id]}"
-        waiting = self._asked.get(request_id)
-        if waiting is None or waiting.done():
-            return f"no request {request_id!r} is waiting"
-        if answer.rule:
+        problem = self._questions.answer(request_id, answer)
+        if answer.rule and not problem:
             self.desk.rules = self.desk.rules.allowing(answer.rule)
-        self._decided[request_id] = f"{'approved' if answer.approved else 'denied'} by {answer.by}"
-        waiting.set_result(answer)
-        return None
+        return problem
 
     def pending(self, request_id: str) -> ApprovalRequest | None:
         """The request that waits for a decision, if it does."""
-        return self._pending if self._pending is not None and self._pending.request_id == request_id else None
+        return self._questions.pending(request_id)
 
     # ---- records
 
@@ -349,11 +316,12 @@ class Session:
             if isinstance(record, Status):
                 self.state = record.state
             elif isinstance(record, ApprovalRequest):
-                self._pending = record
-                self._ask(record.request_id)  # it can be answered from now on, before the turn waits for it
+                self._questions.put(record)
             self.tell(record)
             return
         self.chat.append(record)
+        if isinstance(record, Approval):
+            self._questions.settle(record)
         if isinstance(record, (User, TurnEnd)) or (isinstance(record, ToolResult) and record.seen is not None):
             await asyncio.to_thread(self.chat.sync)
         self.tell(record)
@@ -369,14 +337,13 @@ class Session:
             raise UsageError("a turn is running in this session: finish or leave it first")
         self.chat.check()
         self._busy = True
-        self._pending = None
-        self._asked.clear()
+        self._questions.clear()
         self.state, self.desk.turn = "thinking", turn
         self.live.begin(self.desk.status("thinking"))
 
     def end(self) -> None:
         self._busy = False
-        self._pending = None
+        self._questions.clear()
         self.desk.turn = ""
         self.show("idle")
 
@@ -419,7 +386,7 @@ class Session:
             context_assumed=settings.context_assumed,
             bill=Bill(settings.facts, settings.max_cost),
             supports_tools=settings.supports_tools,
-            answer=self._ask,
+            answer=self._questions.answer_to,
             is_steered=lambda: self.is_steered(),
             steering=lambda: self.steering(),
             secrets=self._secrets(),
@@ -467,11 +434,6 @@ class Session:
         given = self._environ()
         withheld = [value for name, value in os.environ.items() if name not in given and not value.startswith("/")]
         return (self.settings.connection.api_key or "", *withheld, *config.stored_keys(self.files.home))
-
-    def _ask(self, request_id: str) -> "asyncio.Future[Answer]":
-        if request_id not in self._asked:
-            self._asked[request_id] = asyncio.get_running_loop().create_future()
-        return self._asked[request_id]
 
 
 def _options(provider: str | Provider | None, chosen: Chosen) -> Options:

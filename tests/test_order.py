@@ -22,7 +22,8 @@ ORDER = """
     tools.diff tools.strides tools.nearest tools.tool tools.host tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.hook tools.shell tools.own tools
     mcp.servers mcp.names mcp.words mcp.pipe mcp.host mcp.link mcp.manage mcp
-    toolbox brought hooked desk tries summary agent opening heir branch restore turn session
+    toolbox brought hooked desk tries summary progress calls agent briefing questions opening heir branch restore turn
+    session
     standing status intake door worker send exchange listing stats passages
     worktree tasks ledger
     export.redaction export.document export.plain export.html export

@@ -1,0 +1,222 @@
+"""The calls of one answer: each is decided about, asked about, run; calls that may run side by side do."""
+
+import asyncio
+import dataclasses
+import re
+import traceback
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from cass import access, jsonl, tools
+from cass.access import Allow, Ask, Deny
+from cass.desk import Answer, Desk
+from cass.errors import CassError, ToolError
+from cass.progress import RESULT_LIMIT, Progress
+from cass.providers import veil
+from cass.records import (
+    Approval,
+    ApprovalRequest,
+    Notice,
+    Record,
+    ToolCall,
+    ToolOutput,
+    ToolResult,
+    ToolStarted,
+)
+from cass.rules import RUNS
+from cass.tools import sandbox
+from cass.tools.paths import Place
+
+RESULT_TOLD = 100_000
+"""Characters of a tool result that a hook is told."""
+
+
+async def every(desk: Desk, progress: Progress) -> AsyncGenerator[Record, None]:
+    """Run the calls of `progress.last`; those that the person's word comes before get a result that says so."""
+    assert progress.last is not None
+    steered = False
+    for number, call in enumerate(progress.last.tool_calls):
+        if steered:
+            yield result(call, "Error: not run: the user wrote")
+            continue
+        async with aclosing(_call_and_tell(desk, progress, call, number)) as found:
+            async for record in found:
+                yield record
+        steered = desk.is_steered()
+
+
+async def _call_and_tell(desk: Desk, progress: Progress, call: ToolCall, number: int) -> AsyncGenerator[Record, None]:
+    """Run one call, if it may; hooks hear of one that was run."""
+    told: dict[str, Any] | None = None
+    async with aclosing(_call(desk, progress, call, number)) as found:
+        async for record in found:
+            yield record
+            if isinstance(record, ToolStarted):
+                told = {"arguments": call.arguments}
+            elif isinstance(record, ToolResult) and told is not None:
+                told |= {"ok": record.ok, "result": record.content[:RESULT_TOLD]}
+    if told is not None:
+        for notice in (await desk.hook("after-tool", desk.place, call.name, **told)).notices:
+            yield notice
+
+
+async def _call(desk: Desk, progress: Progress, call: ToolCall, number: int) -> AsyncGenerator[Record, None]:
+    """Run one call, the `number`-th of its answer, if it may; its result is the last record."""
+    if call.arguments_raw is not None:
+        yield result(call, f"Error: the arguments of {call.name} are not a JSON object: {call.arguments_raw[:200]}")
+        return
+    assert progress.last is not None
+    place = dataclasses.replace(
+        desk.place,
+        call_id=re.sub(r"\W", "-", call.id)[:64] or "call",
+        decided={},
+        sandboxed=sandbox.holds(progress.width(desk), desk.sandbox),
+        keep=desk.keeping((progress.last.id, number)),
+    )
+    try:
+        tool = desk.toolbox.find(call.name)
+        if call.name not in desk.toolbox.names(progress.width(desk), desk.rules):
+            decision: access.Decision = access.decide(progress.width(desk), desk.rules, access.Action(call.name))
+        else:
+            action = tool.action(call.arguments, place)
+            decision = access.decide(progress.width(desk), desk.rules, action)
+            if not isinstance(decision, Deny):
+                asks = isinstance(decision, Ask)
+                verdict = await desk.hook("before-tool", place, call.name, arguments=call.arguments, asks=asks)
+                for notice in verdict.notices:
+                    yield notice
+                # Asked again: the mode may have been narrowed while a hook ran.
+                now = access.decide(progress.width(desk), desk.rules, action)
+                decision = Deny(verdict.denied) if verdict.denied is not None else now
+            if isinstance(decision, Ask):
+                request = _question(call, decision, action, place, progress.of, tool)
+                async for record in _asked(desk, progress, request):
+                    yield record
+                    if isinstance(record, Approval):
+                        decision = _after(record, access.decide(progress.width(desk), desk.rules, action))
+            elif isinstance(decision, Allow) and decision.rule:
+                yield _approval(call.id, jsonl.new_id(), Answer(True, f"the rule {decision.rule}"))
+        if not isinstance(decision, Allow):
+            yield result(call, f"Error: {decision.reason}")
+            return
+        async with aclosing(_run(desk, progress, call, tool, place)) as found:
+            async for record in found:
+                yield record
+    except ToolError as e:
+        yield result(call, f"Error: {e}")
+    except CassError:
+        raise
+    except Exception as e:
+        yield _bug(call, e)
+
+
+def _bug(call: ToolCall, error: Exception) -> ToolResult:
+    """A bug in a tool: its traceback goes to the log, the model and the person hear of it."""
+    traceback.print_exception(error)
+    return result(call, f"Error: {call.name} has a bug: {type(error).__name__}: {str(error)[:200]}")
+
+
+def _question(
+    call: ToolCall, ask: Ask, action: access.Action, place: Place, of: str, tool: tools.Tool
+) -> ApprovalRequest:
+    is_held = place.sandboxed and (action.command is not None or tool.is_program)
+    return ApprovalRequest(
+        request_id=jsonl.new_id(),
+        tool_call_id=call.id,
+        name=call.name,
+        arguments=call.arguments,
+        reason=f"{ask.reason}; {sandbox.words(place)}" if is_held else ask.reason,
+        sandboxed=is_held,
+        rule=access.rule_for(action),
+        of=of,
+        created_at=jsonl.now(),
+    )
+
+
+async def _asked(desk: Desk, progress: Progress, request: ApprovalRequest) -> AsyncGenerator[Record, None]:
+    """The request, as long as it takes, and the decision."""
+    if not progress.asks:
+        progress.blocked = True
+        answer = Answer(False, "nobody: the message came without --ask", "nobody could be asked")
+    else:
+        progress.asking.add(request.request_id)
+        yield progress.status(desk)
+        yield request
+        told = {"arguments": request.arguments, "reason": request.reason, "request": request.request_id}
+        calling = asyncio.ensure_future(desk.hook("approval-needed", desk.place, request.name, **told))
+        try:
+            answer = await desk.answer(request.request_id)
+        finally:
+            progress.asking.discard(request.request_id)
+            calling.cancel()  # who is told of a question that is answered?
+            await asyncio.wait([calling])
+        for notice in () if calling.cancelled() else calling.result().notices:
+            yield notice
+    yield _approval(request.tool_call_id, request.request_id, answer)
+
+
+def _approval(tool_call_id: str, request_id: str, answer: Answer) -> Approval:
+    return Approval(
+        request_id=request_id,
+        tool_call_id=tool_call_id,
+        decision="approved" if answer.approved else "denied",
+        reason=answer.reason,
+        rule=answer.rule,
+        by=answer.by,
+        created_at=jsonl.now(),
+    )
+
+
+def _after(given: Approval, now: access.Decision) -> access.Decision:
+    """What an answer comes to, given what the mode and the rules say by now: it may have been narrowed meanwhile."""
+    if isinstance(now, Deny):
+        return now
+    if given.decision == "approved":
+        return Allow()
+    return Deny("the user denied it" + (f": {given.reason}" if given.reason else ""))
+
+
+async def _run(
+    desk: Desk, progress: Progress, call: ToolCall, tool: tools.Tool, place: Place
+) -> AsyncGenerator[Record, None]:
+    yield progress.status(desk)
+    yield ToolStarted(tool_call_id=call.id, of=progress.of, created_at=jsonl.now())
+    shown = veil.Output(desk.secrets)
+    async with aclosing(tool.run(call.arguments, place)) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, str):
+                if text := shown.piece(piece):
+                    progress.say(call.id, text)
+                    yield ToolOutput(tool_call_id=call.id, text=text)
+            else:
+                desk.place.seen.update(piece.seen)
+                content, diff = shown.whole(piece.content), shown.whole(piece.diff or "") or None
+                held = place.sandboxed if call.name in RUNS or tool.is_program else None
+                if piece.notice:
+                    yield Notice(level="warning", text=piece.notice)
+                yield result(call, content, ok=piece.ok, seen=piece.seen, diff=diff, sandboxed=held)
+    progress.said(call.id)
+
+
+def result(
+    call: ToolCall,
+    content: str,
+    *,
+    ok: bool = False,
+    seen: dict[str, str] | None = None,
+    diff: str | None = None,
+    sandboxed: bool | None = None,
+) -> ToolResult:
+    if len(content) > RESULT_LIMIT:
+        content = f"{content[:RESULT_LIMIT]}\n… {len(content) - RESULT_LIMIT:,} more characters were not kept"
+    return ToolResult(
+        tool_call_id=call.id,
+        name=call.name,
+        content=content,
+        ok=ok,
+        seen=seen or None,
+        diff=diff,
+        sandboxed=sandboxed,
+        created_at=jsonl.now(),
+    )
