@@ -17,9 +17,9 @@ from cass import chat, config, exchange, opening, presence, send, status, worktr
 from cass.config import Options
 from cass.errors import CassError, Interrupted, NoWorker
 from cass.exchange import Answer
+from cass.flags import flags
 from cass.home import Files, Home
 from cass.ledger import Ledger
-from cass.program import flags
 from cass.records import TurnEnd
 from cass.tasks import Task
 

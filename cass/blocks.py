@@ -7,11 +7,9 @@ chat alone and come once each, in order; what the chat has settled supersedes wh
 by id, never by the order in which the two files were read, and never by a clock, which somebody may set back.
 """
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from cass.records import (
     Approval,
@@ -30,7 +28,6 @@ from cass.records import (
     TurnEnd,
     User,
 )
-from cass.visible import safe, safe_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,65 +291,3 @@ def _key(record: Record) -> tuple[str, ...] | None:
             return (record.type, record.created_at)
         case _:
             return None
-
-
-# ---- arguments, laid out for people ---------------------------------------------------------------------------------
-
-
-def headline(call: ToolCall) -> str:
-    """What `call` is about: its path, command or pattern. Safe; one line, but for a command with several."""
-    if call.arguments_raw is not None:
-        return f"arguments that are not JSON: {safe_line(str(call.arguments_raw))}"
-    layout = _LAYOUTS.get(call.name, _pairs)
-    try:
-        return layout(call.arguments)
-    except (AttributeError, KeyError, TypeError):  # not the shape that the tool asks for
-        return _pairs(call.arguments)
-
-
-def _pairs(arguments: dict[str, Any]) -> str:
-    return safe_line(" ".join(f"{k}={v if isinstance(v, str) else as_json(v)}" for k, v in arguments.items()))
-
-
-def as_json(value: Any, indent: int | None = None) -> str:
-    """`value` as JSON for people. Not safe yet."""
-    try:
-        return json.dumps(value, ensure_ascii=False, indent=indent)
-    except RecursionError:
-        return "… nested too deeply to be shown"
-
-
-def _read(arguments: dict[str, Any]) -> str:
-    if "files" not in arguments:
-        span = [f"{key} {arguments[key]}" for key in ("offset", "limit") if arguments.get(key) is not None]
-        return safe_line(" ".join([str(arguments["path"]), *span]))
-    files = [file if isinstance(file, dict) else {"path": file} for file in arguments["files"]]
-    return safe_line(", ".join(f"{file['path']} {file.get('lines') or ''}".rstrip() for file in files))
-
-
-def _grep(arguments: dict[str, Any]) -> str:
-    query = f"/{arguments['query']}/" if arguments.get("regex") else as_json(arguments["query"])
-    paths = arguments.get("paths") or ["."]
-    return safe_line(f"{query} in {', '.join([paths] if isinstance(paths, str) else paths)}")
-
-
-def _write(arguments: dict[str, Any]) -> str:
-    return f"{safe_line(arguments['path'])} {_count(len(arguments['content'].splitlines()), 'line')}"
-
-
-def _edit(arguments: dict[str, Any]) -> str:
-    return f"{safe_line(arguments['path'])} {_count(len(arguments['edits']), 'edit')}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"({number:,} {noun}{'' if number == 1 else 's'})"
-
-
-_LAYOUTS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "ls": lambda arguments: safe_line(str(arguments.get("path") or ".")),
-    "read": _read,
-    "grep": _grep,
-    "write": _write,
-    "edit": _edit,
-    "shell": lambda arguments: safe(arguments["command"]).strip("\n"),
-}

@@ -13,8 +13,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from cass import chat, jsonl
-from cass.blocks import headline
 from cass.errors import CassError, UsageError
+from cass.headline import headline
 from cass.home import Files, create_private
 from cass.records import (
     Approval,

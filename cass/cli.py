@@ -14,6 +14,7 @@ gc.disable()  # until `_settle`: what a start imports is no garbage, and to look
 import click  # noqa: E402
 
 from cass.errors import CassError, UsageError  # noqa: E402
+from cass.flags import flags  # noqa: E402
 from cass.program import (  # noqa: E402
     CHAT,
     VERSION,
@@ -22,7 +23,6 @@ from cass.program import (  # noqa: E402
     as_path,
     err,
     find,
-    flags,
     here,
     options,
     out,

@@ -9,6 +9,7 @@ import click
 
 from cass import __version__
 from cass.errors import CassError, UsageError
+from cass.flags import NAMES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,10 +128,6 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--config", callback=as_path, metavar="FILE", help="Use FILE in place of config.json."),
     click.option("--cwd", callback=as_path, metavar="DIR", help="The workspace; default: this directory."),
 ]
-_NAMES = (
-    *("provider", "model", "base_url", "api_key_env", "mode", "sandbox", "net", "effort"),
-    *("max_tokens", "max_turns", "max_cost", "max_tool_output", "config", "layout"),
-)
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -144,18 +141,4 @@ def options(given: dict[str, Any]) -> "Options":
     """What was given of them."""
     from cass.config import Options
 
-    return Options(**{name: given.get(name) for name in _NAMES})
-
-
-def flags(given: dict[str, Any]) -> list[str]:
-    """The same, for a worker."""
-    found = []
-    for name in (*_NAMES, "cwd"):
-        value = given.get(name)
-        if isinstance(value, bool):
-            found.append(f"--{name}" if value else f"--no-{name}")
-        elif value is not None and name not in ("mode", "layout"):
-            found += [f"--{name.replace('_', '-')}", str(value)]
-    if mode := given.get("mode"):
-        found.append({"read-only": "--readonly"}.get(mode, f"--{mode}"))
-    return found
+    return Options(**{name: given.get(name) for name in NAMES})

@@ -10,8 +10,9 @@ import click
 
 from cass import catalogue, commands, listing
 from cass.errors import ConfigError, UsageError
+from cass.flags import flags
 from cass.home import Files, Home
-from cass.program import CHAT, Program, Programs, as_path, err, find, flags, here, options, out, run_options
+from cass.program import CHAT, Program, Programs, as_path, err, find, here, options, out, run_options
 
 if TYPE_CHECKING:
     from cass.dialogue import Dialogue

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cass.blocks import Answer, Block, Call, Fold, Moved, Now, headline
+from cass.blocks import Answer, Block, Call, Fold, Moved, Now
+from cass.headline import headline
 from cass.records import (
     Approval,
     ApprovalRequest,

@@ -9,7 +9,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 ORDER = """
-    errors pattern hunks home jsonl elder preferences visible announce color amounts records compound rules access
+    errors pattern flags hunks home jsonl elder preferences visible announce color amounts records headline
+    compound rules access
     ignore walk names snapshots query search inbox presence catalogue tail chat callers decisions known instructions
     frontmatter trust skills project environment hooks written connection gguf models bill config
     welcome

@@ -21,8 +21,9 @@ from typing import Any
 
 from rich.text import Text
 
-from cass.blocks import Call, as_json, headline
+from cass.blocks import Call
 from cass.callers import who
+from cass.headline import as_json, headline
 from cass.pattern import pattern
 from cass.records import Approval, ToolResult
 from cass.viewer import changes, code, wrapping

@@ -1,0 +1,67 @@
+"""The headline of a call: its arguments, laid out for people."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from cass.records import ToolCall
+from cass.visible import safe, safe_line
+
+
+def headline(call: ToolCall) -> str:
+    """What `call` is about: its path, command or pattern. Safe; one line, but for a command with several."""
+    if call.arguments_raw is not None:
+        return f"arguments that are not JSON: {safe_line(str(call.arguments_raw))}"
+    layout = _LAYOUTS.get(call.name, _pairs)
+    try:
+        return layout(call.arguments)
+    except (AttributeError, KeyError, TypeError):  # not the shape that the tool asks for
+        return _pairs(call.arguments)
+
+
+def _pairs(arguments: dict[str, Any]) -> str:
+    return safe_line(" ".join(f"{k}={v if isinstance(v, str) else as_json(v)}" for k, v in arguments.items()))
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    """`value` as JSON for people. Not safe yet."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent)
+    except RecursionError:
+        return "… nested too deeply to be shown"
+
+
+def _read(arguments: dict[str, Any]) -> str:
+    if "files" not in arguments:
+        span = [f"{key} {arguments[key]}" for key in ("offset", "limit") if arguments.get(key) is not None]
+        return safe_line(" ".join([str(arguments["path"]), *span]))
+    files = [file if isinstance(file, dict) else {"path": file} for file in arguments["files"]]
+    return safe_line(", ".join(f"{file['path']} {file.get('lines') or ''}".rstrip() for file in files))
+
+
+def _grep(arguments: dict[str, Any]) -> str:
+    query = f"/{arguments['query']}/" if arguments.get("regex") else as_json(arguments["query"])
+    paths = arguments.get("paths") or ["."]
+    return safe_line(f"{query} in {', '.join([paths] if isinstance(paths, str) else paths)}")
+
+
+def _write(arguments: dict[str, Any]) -> str:
+    return f"{safe_line(arguments['path'])} {_count(len(arguments['content'].splitlines()), 'line')}"
+
+
+def _edit(arguments: dict[str, Any]) -> str:
+    return f"{safe_line(arguments['path'])} {_count(len(arguments['edits']), 'edit')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"({number:,} {noun}{'' if number == 1 else 's'})"
+
+
+_LAYOUTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "ls": lambda arguments: safe_line(str(arguments.get("path") or ".")),
+    "read": _read,
+    "grep": _grep,
+    "write": _write,
+    "edit": _edit,
+    "shell": lambda arguments: safe(arguments["command"]).strip("\n"),
+}
