@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cass import jsonl, presence
+from cass import jsonl, lineage, presence
 from cass.errors import NoChat, UsageError
 from cass.home import Files, Home
 from cass.pattern import pattern
@@ -42,6 +42,15 @@ class Summary(NamedTuple):
     """Whether a worker holds it."""
     cost: float | None = None
     """USD, as the end of its last turn says."""
+    agent_of: str | None = None
+    parent_chat_id: str | None = None
+    branch_from: str | None = None
+    """These three as `Meta` has them."""
+
+    @property
+    def parent(self) -> str | None:
+        """The chat that it came from, as an agent or as a branch."""
+        return self.agent_of or self.parent_chat_id
 
 
 def ids(home: Home) -> list[str]:
@@ -51,21 +60,34 @@ def ids(home: Home) -> list[str]:
     return []
 
 
-def summaries(home: Home, cwd: Path | None = None) -> list[Summary]:
-    """All chats, newest last record first; those of the workspace `cwd` only, where it is given."""
+def summaries(home: Home, cwd: Path | None = None, *, agents: bool = False) -> list[Summary]:
+    """All chats, newest last record first; those of the workspace `cwd` only, where it is given.
+
+    Agents only where they are asked for; they belong to the directory of the chat they work for, too.
+    """
     wanted = os.path.realpath(cwd) if cwd else None
     folder = str(home.conversations)
-    found = (_summary(chat_id, f"{folder}/{chat_id}.jsonl", wanted) for chat_id in ids(home))
-    return sorted((s for s in found if s), key=lambda s: (s.changed_at, s.chat_id), reverse=True)
+    found = (_summary(chat_id, f"{folder}/{chat_id}.jsonl", wanted, agents) for chat_id in ids(home))
+    ordered = sorted((s for s in found if s), key=lambda s: (s.changed_at, s.chat_id), reverse=True)
+    return _of_place(ordered, wanted) if agents and wanted else ordered
+
+
+def _of_place(found: list[Summary], cwd: str) -> list[Summary]:
+    """`found` without agents of chats elsewhere, unless they are in `cwd` themselves."""
+    here = {s.chat_id for s in found if not s.agent_of or s.cwd == cwd or os.path.realpath(s.cwd) == cwd}
+    for root, family in lineage.families({s.chat_id: s.agent_of for s in found}).items():
+        if root in here:
+            here.update(family)
+    return [s for s in found if s.chat_id in here]
 
 
 def summary(files: Files) -> Summary | None:
     """The summary of one chat; None where its file holds no meta record."""
-    return _summary(files.chat_id, str(files.chat), None)
+    return _summary(files.chat_id, str(files.chat), None, agents=True)
 
 
-def _summary(chat_id: str, path: str, cwd: str | None) -> Summary | None:
-    """From the head and the end of a file; None also where its workspace is not `cwd`."""
+def _summary(chat_id: str, path: str, cwd: str | None, agents: bool) -> Summary | None:
+    """From the head and the end of a file; None also where its workspace is not `cwd`, and for an agent unasked."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)  # whatever it is, it hangs nobody
     except OSError:
@@ -79,7 +101,10 @@ def _summary(chat_id: str, path: str, cwd: str | None) -> Summary | None:
             head = os.pread(fd, _TITLE_WITHIN, 0)
         first = _decode(head.split(b"\n", 1)[0])
         place = str(first.get("cwd", ""))
-        if first.get("type") != "meta" or (cwd is not None and place != cwd and os.path.realpath(place) != cwd):
+        agent_of = _id(first, "agent_of")
+        if first.get("type") != "meta" or (agent_of and not agents):
+            return None
+        if cwd is not None and not agent_of and place != cwd and os.path.realpath(place) != cwd:
             return None
         created = str(first.get("created_at", ""))
         model = str(first.get("model", ""))
@@ -93,9 +118,17 @@ def _summary(chat_id: str, path: str, cwd: str | None) -> Summary | None:
             title=_title(fd, head, found),
             is_running=presence.is_held(fd),
             cost=last.get("spent"),
+            agent_of=agent_of,
+            parent_chat_id=_id(first, "parent_chat_id"),
+            branch_from=_id(first, "branch_from"),
         )
     finally:
         os.close(fd)
+
+
+def _id(first: dict[str, Any], name: str) -> str | None:
+    value = first.get(name)
+    return value if isinstance(value, str) and value else None
 
 
 def _last(fd: int, head: bytes, found: os.stat_result) -> dict[str, Any]:

@@ -122,7 +122,7 @@ def cass(ctx: click.Context, /, **given: Any) -> None:
     elif given["list_chats"] or is_bare:
         from cass import subcommands
 
-        subcommands.print_chats(given["cwd"] or here(), everything=False, as_json=False)
+        subcommands.print_chats(given["cwd"] or here())
     elif given["print_system_prompt"]:
         _print_system_prompt(given)
     elif given["prompt"] is not None:
@@ -264,7 +264,7 @@ def _resume(given: dict[str, Any]) -> int:
     flags_given = flags({**given, "cwd": None})
     status = launch.resume(_home(), options(given), _pick, cwd=cwd, worker_flags=flags_given)
     if status is None:
-        subcommands.print_chats(cwd, everything=False, as_json=False)
+        subcommands.print_chats(cwd)
     return status or 0
 
 

@@ -1,12 +1,13 @@
 """Lists of chats for people and for scripts: `cass ls` and `cass status`."""
 
+import itertools
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from cass import catalogue, inbox, jsonl, presence
+from cass import catalogue, inbox, jsonl, lineage, presence
 from cass.amounts import money
 from cass.catalogue import Summary
 from cass.home import Files, Home
@@ -25,27 +26,83 @@ def as_json(found: Sequence[Summary]) -> str:
     return jsonl.dump([summary._asdict() for summary in found]).decode()
 
 
-def table(home: Home, found: Sequence[Summary], look: Look, *, cwd_shown: bool) -> str:
+Row = tuple[int, Summary]
+"""A chat, and so many stand above it in the list."""
+
+
+def persons(found: Sequence[Summary]) -> list[Row]:
+    """The chats that people began."""
+    return [(0, summary) for summary in found if not summary.agent_of]
+
+
+def tree(found: Sequence[Summary]) -> list[Row]:
+    """All chats, agents and branches below the chat they came from."""
+    by_id = {summary.chat_id: summary for summary in found}
+    return [(level, by_id[id]) for level, id in lineage.forest({s.chat_id: s.parent for s in found})]
+
+
+def below(rows: Sequence[Row], chat_id: str) -> list[Row]:
+    """Of a `tree` one chat, and those below it."""
+    at = next((n for n, (_, summary) in enumerate(rows) if summary.chat_id == chat_id), len(rows))
+    top = rows[at][0] if at < len(rows) else 0
+    more = itertools.takewhile(lambda row: row[0] > top, rows[at + 1 :])
+    return [(level - top, summary) for level, summary in [*rows[at : at + 1], *more]]
+
+
+def agents(found: Sequence[Summary]) -> dict[str, int]:
+    """How many agents stand below each chat that has some and is no agent."""
+    families = lineage.families({s.chat_id: s.agent_of for s in found})
+    return {root: len(family) - 1 for root, family in families.items() if len(family) > 1}
+
+
+def table(home: Home, rows: Sequence[Row], look: Look, counts: Mapping[str, int], *, cwd_shown: bool) -> str:
     """`lines`, cut to the terminal's width."""
     width = max(columns(), 40)
-    return "\n".join(line[:width].rstrip() for line in lines(home, found, look, cwd_shown=cwd_shown))
+    return "\n".join(line[:width].rstrip() for line in lines(home, rows, look, counts, cwd_shown=cwd_shown))
 
 
-def lines(home: Home, found: Sequence[Summary], look: Look, *, cwd_shown: bool = False) -> list[str]:
-    """One chat a line: id, creation, what its worker does, age, model, first message; its directory where asked."""
+def lines(
+    home: Home, rows: Sequence[Row], look: Look, counts: Mapping[str, int], *, cwd_shown: bool = False
+) -> list[str]:
+    """One chat a line: id, creation, what its worker does, age, model, cost, agents, directory, first message.
+
+    Cost, the number of agents in `counts` and directory only where there is one, or it is asked for.
+    """
     now = time.time()
-    made = []
-    states = [_words(look(home.files(summary.chat_id)).state) if summary.is_running else "" for summary in found]
-    width = max(map(len, states), default=0)
-    costs = [_money(summary.cost) for summary in found]
-    cost_width = max(map(len, costs), default=0)
-    for summary, state, cost in zip(found, states, costs, strict=True):
-        age = _age(summary.changed_at, now)
-        left = f"{summary.chat_id}  {_day(summary.created_at)}  {state:{width}}  {age:>4}  {_model(summary.model):20}  "
-        left += f"{cost:>{cost_width}}  " if cost_width else ""
-        text = f"{summary.cwd}  {summary.title}" if cwd_shown else summary.title or "(no message yet)"
-        made.append(safe_line(left + text))
-    return made
+    ids = _column([_STEP * min(level, _DEEPEST) + summary.chat_id for level, summary in rows])
+    found = [summary for _, summary in rows]
+    states = _column([_words(look(home.files(s.chat_id)).state) if s.is_running else "" for s in found])
+    costs = _column([_money(summary.cost) for summary in found], ">")
+    agents = _column([f"+{counts[s.chat_id]}" if s.chat_id in counts else "" for s in found], ">")
+    return [
+        safe_line(
+            f"{id}  {_day(s.created_at)}  {state}  {_age(s.changed_at, now):>4}  {_model(s.model):20}  "
+            + "".join(f"{cell}  " for cell in (cost, count) if cell)
+            + (f"{s.cwd}  " if cwd_shown else "")
+            + _begun(s, level)
+            + (s.title or ("" if cwd_shown else "(no message yet)"))
+        )
+        for (level, s), id, state, cost, count in zip(rows, ids, states, costs, agents, strict=True)
+    ]
+
+
+_STEP = "  "
+"""What a chat stands further right than the one above it."""
+_DEEPEST = 8
+"""Deeper ones stand no further right."""
+
+
+def _column(cells: Sequence[str], side: str = "<") -> list[str]:
+    """`cells`, all as wide as the widest."""
+    width = max(map(len, cells), default=0)
+    return [f"{cell:{side}{width}}" for cell in cells]
+
+
+def _begun(summary: Summary, level: int) -> str:
+    """What a chat is to the one above it; "" where it begins a tree itself. An agent says whose, where that is gone."""
+    if summary.agent_of:
+        return "agent: " if level else f"{lineage.agent_of(summary.agent_of)}: "
+    return "branch: " if level else ""
 
 
 def choices(home: Home, found: Sequence[Summary], look: Look) -> list[str]:
@@ -111,19 +168,32 @@ def statuses(found: Sequence[Files], look: Look, *, as_json: bool, named: bool) 
     shown = [files for files in found if named or presence.is_running(files) or inbox.waiting(files)]
     if not shown:
         return f"nothing is going on in {len(found)} chats; cass ls lists them" if found else "no chats yet"
-    return "\n".join(_lines(files, look) for files in shown)
+    said = {files.chat_id: describe(files, look) for files in shown}
+    rows = lineage.forest({chat_id: one["agent_of"] for chat_id, one in said.items()})
+    return "\n".join(_lines(said[chat_id], level) for level, chat_id in rows)
 
 
 def tmux(found: Sequence[Files], look: Look) -> str:
-    """What chats with a worker do, for a status line of tmux: ``a8f3 thinking · 07c1 idle``; "" where none runs."""
-    words = []
-    for files in found:
-        if presence.is_running(files):
-            state = describe(files, look)["state"]
-            waits = state == "awaiting-approval"
-            shown = f"#[reverse] {_words(state)} #[default]" if waits else _words(state)
-            words.append(f"{files.chat_id.rpartition('-')[2]} {shown}")
-    return " · ".join(words)
+    """What chats with a worker do, for a status line of tmux: ``a8f3 thinking +2 · 07c1 idle``; "" where none runs.
+
+    Agents are counted at the chat that they work for; one that waits for the person stands there itself.
+    """
+    said = {files.chat_id: describe(files, look) for files in found if presence.is_running(files)}
+    families = lineage.families({chat_id: one["agent_of"] for chat_id, one in said.items()})
+    return " · ".join(
+        word
+        for root, (_, *agents) in families.items()
+        for word in (
+            _tmux_word(said[root]) + (f" +{len(agents)}" if agents else ""),
+            *(_tmux_word(said[agent]) for agent in agents if said[agent]["state"] == "awaiting-approval"),
+        )
+    )
+
+
+def _tmux_word(said: dict[str, Any]) -> str:
+    state = _words(said["state"])
+    shown = f"#[reverse] {state} #[default]" if said["state"] == "awaiting-approval" else state
+    return f"{lineage.short(said['chat_id'])} {shown}"
 
 
 def describe(files: Files, look: Look) -> dict[str, Any]:
@@ -137,6 +207,7 @@ def describe(files: Files, look: Look) -> dict[str, Any]:
         "model": summary.model if summary else "",
         "cwd": summary.cwd if summary else "",
         "title": summary.title if summary else "",
+        "agent_of": summary.agent_of if summary else None,
         "queue": [{"id": item.id, "name": item.name} for item in inbox.waiting(files)],
         "pending": [],
         "context": None,
@@ -166,15 +237,17 @@ def _now(standing: "Standing", cost: float | None) -> dict[str, Any]:
     return said
 
 
-def _lines(files: Files, look: Look) -> str:
-    said = describe(files, look)
+def _lines(said: dict[str, Any], level: int) -> str:
+    """One chat of ``cass status``, `level` steps right; an agent says whose it is, where that does not stand above."""
+    of = "" if level else lineage.agent_of(said["agent_of"])
     context = said["context"] or {}
     cost = f"  {_money(said['cost'])}" if said["cost"] else ""
     used = f"  {100 * context['used'] // context['limit']}% of context" if context.get("used") else ""
     queue = f"  {len(said['queue'])} waiting" if said["queue"] else ""
     mode = f"  {said['mode']}" if said["mode"] else ""
     title = safe_line(said["title"])[:60]
-    first = f"{said['chat_id']}  {_words(said['state'])}{mode}  {safe_line(said['model'])}{used}{cost}{queue}  {title}"
+    first = f"{said['chat_id']}  {_words(said['state'])}{mode}  {safe_line(said['model'])}{used}{cost}{queue}  "
+    first += f"{of}: {title}" if of else title
     asked = [
         line
         for r in said["pending"]
@@ -184,4 +257,4 @@ def _lines(files: Files, look: Look) -> str:
             f"    cass approve {said['chat_id']} {r['request_id']}",
         )
     ]
-    return "\n".join(map(safe_line, [first.rstrip(), *asked]))
+    return "\n".join(_STEP * min(level, _DEEPEST) + safe_line(line) for line in [first.rstrip(), *asked])

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from cass import catalogue, elder, jsonl
+from cass import catalogue, elder, jsonl, lineage
 from cass.errors import UsageError
 from cass.home import Home
 from cass.pattern import pattern
@@ -32,6 +32,8 @@ class Passage(NamedTuple):
     before: str
     words: str
     after: str
+    agent_of: str | None = None
+    """The chat that `chat_id` works for."""
 
 
 class Wanted:
@@ -70,7 +72,8 @@ def search(home: Home, chats: Iterable[catalogue.Summary], wanted: Wanted) -> It
     for summary in chats:
         for line in _lines(str(home.files(summary.chat_id).chat)):
             if wanted.may_stand_in(line):
-                yield from _of_line(summary.chat_id, line, wanted)
+                for found in _of_line(summary.chat_id, line, wanted):
+                    yield found._replace(agent_of=summary.agent_of)
 
 
 def _lines(path: str) -> Iterator[bytes]:
@@ -128,7 +131,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 def line(found: Passage, width: int) -> str:
     """A passage for people, on one line of `width` columns."""
-    head = f"{safe_line(found.chat_id)}  {safe_line(found.created_at[:10])}  {found.by}: "
+    of = f" ({lineage.agent_of(found.agent_of)})" if found.agent_of else ""
+    head = f"{safe_line(found.chat_id)}{of}  {safe_line(found.created_at[:10])}  {found.by}: "
     room = max(width - len(head), 20)
     words = found.words[:room]
     left = (room - len(words)) // 2

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from cass import catalogue, jsonl, presence, snapshots
+from cass import catalogue, jsonl, lineage, presence, snapshots
 from cass.errors import Blocked, Interrupted
 from cass.home import Home
 from cass.program import err, out
@@ -62,9 +62,9 @@ def find(home: Home, before: float, chats: bool) -> Iterator[Waste]:
     """What can go; `before` in seconds since 1970. A chat that a worker holds keeps everything."""
     known = set(catalogue.ids(home))
     held = {chat_id for chat_id in known if presence.is_running(home.files(chat_id))}
-    gone = set()
+    gone: set[str] = set()
     if chats:
-        gone = {id for id in known - held if _is_old(home.files(id).chat, before)}
+        gone = _old_chats(home, known, held, before)
         yield from (_waste("chats", home.files(chat_id).chat) for chat_id in sorted(gone))
     yield from _runs(home, known - gone, held, before)
     old = list(_journals(home, known - gone, held, before))
@@ -77,6 +77,14 @@ def find(home: Home, before: float, chats: bool) -> Iterator[Waste]:
         if state
     }
     yield from (_waste("contents of files, for restoring", path) for path in _blobs(home) if path.name not in needed)
+
+
+def _old_chats(home: Home, known: Set[str], held: Set[str], before: float) -> set[str]:
+    """A chat and its agents are as old as the newest of them, and go together."""
+    parents = dict.fromkeys(known) | {s.chat_id: s.agent_of for s in catalogue.summaries(home, agents=True)}
+    kept = held | {chat_id for chat_id in parents if not _is_old(home.files(chat_id).chat, before)}
+    families = lineage.families(parents).values()
+    return {chat_id for family in families if kept.isdisjoint(family) for chat_id in family}
 
 
 def _runs(home: Home, known: Set[str], held: Set[str], before: float) -> Iterator[Waste]:

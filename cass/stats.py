@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from cass import bill, catalogue, jsonl, models, written
+from cass import bill, catalogue, jsonl, lineage, models, written
 from cass.amounts import money, tokens
 from cass.home import Files, Home
 from cass.records import Usage
@@ -55,6 +55,8 @@ class Stats:
     total: Tally = field(default_factory=Tally)
     groups: dict[str, dict[str, Tally]] = field(default_factory=lambda: {name: {} for name in GROUPS})
     """By the names of `GROUPS`, then by what each tally is of; days are local, ``2026-06-20``."""
+    agents: dict[str, str] = field(default_factory=dict)
+    """Of chats that are another one's agents: whose."""
 
     def add(self, of: Sequence[str], usage: Usage, cost: float | None) -> None:
         """Count one request; `of` says what it belongs to in each group."""
@@ -63,10 +65,16 @@ class Stats:
             self.groups[name].setdefault(key, Tally()).add(usage, cost)
 
     def as_json(self) -> str:
-        """``{"total", "day", "model", "directory", "chat"}``; the last four are lists of tallies with a ``"name"``."""
+        """``{"total", "day", "model", "directory", "chat"}``; the last four are lists of tallies with a ``"name"``.
+
+        A chat that is another one's agent has its ``"agent_of"``.
+        """
         said: dict[str, Any] = {"total": _said(self.total)}
         for name in GROUPS:
             said[name] = [{"name": key, **_said(tally)} for key, tally in self.sorted(name)]
+        for chat in said["chat"]:
+            if of := self.agents.get(chat["name"]):
+                chat["agent_of"] = of
         return jsonl.dump(said).decode()
 
     def sorted(self, name: str) -> list[tuple[str, Tally]]:
@@ -87,6 +95,8 @@ def gather(home: Home, chats: Iterable[Files], since: str = "") -> Stats:
             if at >= since:
                 cost = bill.cost(usage, known(provider, model, url))
                 found.add((_day(at[:15]), model, place, files.chat_id), usage, cost)
+        if files.chat_id in found.groups["chat"] and (summary := catalogue.summary(files)) and summary.agent_of:
+            found.agents[files.chat_id] = summary.agent_of
     return found
 
 
@@ -184,7 +194,8 @@ def _table(found: Stats, name: str, most: int | None, columns: int) -> str:
     rows = found.sorted(name)
     shown = rows if most is None else rows[-most:] if name == "day" else rows[:most]
     weights = [tally.cost if found.total.cost else tally.input + tally.output for _, tally in shown]
-    names = [_short(safe_line(key) or "?") for key, _ in shown]
+    marks = {chat_id: f", {lineage.agent_of(of)}" for chat_id, of in found.agents.items()} if name == "chat" else {}
+    names = [_short(safe_line(key + marks.get(key, "")) or "?") for key, _ in shown]
     width = max(map(len, [name, *names]))
     costs = [_cost(tally) for _, tally in shown]
     cost_width = max(map(len, ["cost", *costs]))

@@ -37,22 +37,37 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
 @_subcommand("ls")
+@click.argument("chat", metavar="[CHAT]", required=False)
 @click.option("--all", "everything", is_flag=True, help="Those of every directory.")
+@click.option("--tree", "as_tree", is_flag=True, help="Agents and branches below the chat they came from; or CHAT's.")
 @_JSON
-def _ls(everything: bool, as_json: bool) -> None:
-    print_chats(here(), everything=everything, as_json=as_json)
+def _ls(chat: str | None, everything: bool, as_tree: bool, as_json: bool) -> None:
+    if chat is None:
+        print_chats(here(), everything=everything, as_json=as_json, as_tree=as_tree)
+    elif not as_tree:
+        raise UsageError("a CHAT goes with --tree: what came from it")
+    else:
+        found = catalogue.summaries(Home.find(), agents=True)
+        _print_rows(listing.below(listing.tree(found), find(chat).chat_id), {}, as_json=as_json)
 
 
-def print_chats(cwd: Path, *, everything: bool, as_json: bool) -> None:
-    found = catalogue.summaries(Home.find(), None if everything else cwd)
-    if as_json:
-        out(listing.as_json(found))
-    elif found:
-        out(listing.table(Home.find(), found, _look, cwd_shown=everything))
-    elif not everything and (others := len(catalogue.ids(Home.find()))):
+def print_chats(cwd: Path, *, everything: bool = False, as_json: bool = False, as_tree: bool = False) -> None:
+    found = catalogue.summaries(Home.find(), None if everything else cwd, agents=True)
+    rows = listing.tree(found) if as_tree else [(0, s) for s in found] if as_json else listing.persons(found)
+    if rows or as_json:
+        counts = {} if as_tree else listing.agents(found)
+        _print_rows(rows, counts, as_json=as_json, cwd_shown=everything)
+    elif not everything and (others := len(catalogue.summaries(Home.find()))):
         err(f"no chats in {cwd}; {others} elsewhere: cass ls --all")
     else:
         err("no chats yet; start one with: cass")
+
+
+def _print_rows(rows: list[listing.Row], counts: dict[str, int], *, as_json: bool, cwd_shown: bool = False) -> None:
+    if as_json:
+        out(listing.as_json([summary for _, summary in rows]))
+    else:
+        out(listing.table(Home.find(), rows, _look, counts, cwd_shown=cwd_shown))
 
 
 @_subcommand("status")
@@ -180,7 +195,7 @@ def _grep(ctx: click.Context, /, pattern: str, only_here: bool, lists: bool, as_
     from cass import jsonl, passages
 
     wanted = passages.Wanted(pattern, is_regex=how["regex"], case_sensitive=how["case_sensitive"])
-    chats = catalogue.summaries(Home.find(), here() if only_here else None)
+    chats = catalogue.summaries(Home.find(), here() if only_here else None, agents=True)
     count, last = 0, ""
     for found in passages.search(Home.find(), chats, wanted):
         count += 1

@@ -61,7 +61,7 @@ def test_an_installation_has_them_where_shells_and_man_look():
 CASES = [
     ("cass --res", ["--resume"]),
     ("cass stat", ["stats", "status"]),
-    ("cass ls --", ["--all", "--help", "--json"]),
+    ("cass ls --", ["--all", "--help", "--json", "--tree"]),
     ("cass --effort ", ["high", "low", "medium", "off"]),
     ("cass -P ollama --layout ", ["inline", "panes"]),
     ("cass export --format ", ["html", "json", "md"]),
@@ -99,6 +99,11 @@ def test_bash_offers_chats_with_what_they_are_about_where_it_lists_them(chats):
     assert bash("cass export -o x ", type=63) == [last, f"{first} {SHOWN}"]
     assert bash(f"cass wait {first}", type=63) == [first]
     assert bash(f"cass wait {first[-4:]}") == ([first] if first[-4:] not in last else [])
+
+
+def test_chats_of_agents_are_not_offered(chats, home, workspace):
+    chat.create(home, cwd=workspace, provider="demo", model="demo", system="s", agent_of=chats[0], depth=1)
+    assert bash("cass-send ") == chats[::-1]
 
 
 def test_bash_on_a_terminal_completes_as_a_person_types(chats, tmp_path, workspace):

@@ -11,8 +11,8 @@ ROOT = Path(__file__).parent.parent
 ORDER = """
     errors pattern flags hunks home jsonl elder preferences visible announce color amounts records headline
     compound rules access
-    ignore walk names snapshots query search inbox presence catalogue tail chat callers decisions known instructions
-    frontmatter trust skills project environment hooks written connection gguf models bill config
+    ignore walk names snapshots query search inbox presence lineage catalogue tail chat callers decisions known
+    instructions frontmatter trust skills project environment hooks written connection gguf models bill config
     welcome
     prompt budget context blocks markdown commands templates
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort

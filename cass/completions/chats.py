@@ -1,4 +1,7 @@
-"""Chats for a completion: their ids and what they are about, found by a shell alone, without the start of a Python."""
+"""Chats for a completion: their ids and what they are about, found by a shell alone, without the start of a Python.
+
+Those of agents are left out, as from every list to pick from.
+"""
 
 MOST = 200
 """The chats that were used last."""
@@ -9,9 +12,9 @@ WIDTH = 70
 # of ours, and whatever a terminal could obey, is left out.
 SCRIPT = r"""cd "${CASS_HOME:-$HOME/.cass}/conversations" 2>/dev/null && ls -t | awk '
 /^[A-Za-z0-9_][A-Za-z0-9_-]*\.jsonl$/ {
-    if (++count > MOST) exit
-    said = ""
-    for (n = 0; n < 20 && (getline line < $0) > 0; n++)
+    said = agent = ""
+    for (n = 0; n < 20 && (getline line < $0) > 0; n++) {
+        if (n == 0 && (agent = line ~ /^[{]"type":"meta".*,"agent_of":"/)) break
         if (match(line, /^[{]"type":"(message","role":"user","id":"[^"]*|user)","content":"/)) {
             said = substr(line, RLENGTH + 1, 400)
             match(said, /^([^"\\]|\\.)*/)
@@ -21,7 +24,10 @@ SCRIPT = r"""cd "${CASS_HOME:-$HOME/.cass}/conversations" 2>/dev/null && ls -t |
             gsub(/\\/, "", said)
             break
         }
+    }
     close($0)
+    if (agent) next
+    if (++count > MOST) exit
     sub(/\.jsonl$/, "")
     print $0 " " said
 }' | sed "s/[^[:print:]]//g; s/^\(.\{WIDTH\}\).*/\1/; s/ *$//"

@@ -40,7 +40,7 @@ def title(records: Iterable[Fact]) -> str:
 def facts(meta: Meta) -> list[tuple[str, str]]:
     """What stands above a chat: names and values."""
     rows = [("chat", meta.chat_id), ("began", meta.created_at), ("provider", meta.provider), ("model", meta.model)]
-    rows += [("workspace", meta.cwd), ("branch of", meta.parent_chat_id or "")]
+    rows += [("workspace", meta.cwd), ("branch of", meta.parent_chat_id or ""), ("agent of", meta.agent_of or "")]
     return [(name, safe_line(value)) for name, value in rows if value]
 
 

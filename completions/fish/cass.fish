@@ -5,9 +5,9 @@
 function __cass_chats
     sh -c 'cd "${CASS_HOME:-$HOME/.cass}/conversations" 2>/dev/null && ls -t | awk \'
 /^[A-Za-z0-9_][A-Za-z0-9_-]*\\.jsonl$/ {
-    if (++count > 200) exit
-    said = ""
-    for (n = 0; n < 20 && (getline line < $0) > 0; n++)
+    said = agent = ""
+    for (n = 0; n < 20 && (getline line < $0) > 0; n++) {
+        if (n == 0 && (agent = line ~ /^[{]"type":"meta".*,"agent_of":"/)) break
         if (match(line, /^[{]"type":"(message","role":"user","id":"[^"]*|user)","content":"/)) {
             said = substr(line, RLENGTH + 1, 400)
             match(said, /^([^"\\\\]|\\\\.)*/)
@@ -17,7 +17,10 @@ function __cass_chats
             gsub(/\\\\/, "", said)
             break
         }
+    }
     close($0)
+    if (agent) next
+    if (++count > 200) exit
     sub(/\\.jsonl$/, "")
     print $0 " " said
 }\' | sed "s/[^[:print:]]//g; s/^\\(.\\{93\\}\\).*/\\1/; s/ *$//"' | string replace ' ' \t
@@ -96,8 +99,10 @@ complete -c cass -n '__cass_in' -l cwd -x -a '(__fish_complete_directories)' -d 
 complete -c cass -n '__cass_in' -l version -d 'Show the version and exit'
 complete -c cass -n '__cass_in' -l help -d 'Show this message and exit'
 complete -c cass -n '__cass_in ls' -l all -d 'Those of every directory'
+complete -c cass -n '__cass_in ls' -l tree -d 'Agents and branches below the chat they came from; or CHAT\'s'
 complete -c cass -n '__cass_in ls' -l json -d 'As JSON'
 complete -c cass -n '__cass_in ls' -l help -d 'Show this message and exit'
+complete -c cass -n '__cass_in ls' -k -a '(__cass_chats)'
 complete -c cass -n '__cass_in status' -l json -d 'As JSON'
 complete -c cass -n '__cass_in status' -l tmux -d 'Short, for #(cass status --tmux) in tmux\'s status line'
 complete -c cass -n '__cass_in status' -l help -d 'Show this message and exit'

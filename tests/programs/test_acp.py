@@ -13,6 +13,7 @@ from sessions import asynchronous
 from stage import argv, end_worker, facts, run, script, wait_for
 
 from cass import catalogue, presence
+from cass import chat as chats
 from cass.records import Approval, Assistant, TurnEnd, User
 
 acp = pytest.importorskip("acp")
@@ -283,9 +284,12 @@ async def test_a_chat_of_the_terminal_is_loaded_and_goes_on_in_both(opened, home
     script(home, calls("ls", path="."), {"text": "one file"}, {"text": "two"}, {"text": "three"})
     assert run("cass", "-p", "--provider", "scripted", "what is here?").stdout == "one file\n"
     (chat,) = catalogue.ids(home)
+    of_agent = {"provider": "p", "model": "m", "system": "s", "agent_of": chat}
+    agent = chats.create(home, cwd=workspace, **of_agent).chat_id
     async with opened() as editor:
         listed = await editor.agent.list_sessions(cwd=str(workspace))
         assert [(one.session_id, one.title) for one in listed.sessions if one.title] == [(chat, "what is here?")]
+        assert agent not in [one.session_id for one in listed.sessions]
         loaded = await editor.agent.load_session(cwd=str(workspace), session_id=chat, mcp_servers=[])
         assert loaded.modes.current_mode_id == "read-only"
         assert (editor.texts("user_message_chunk"), editor.texts()) == ("what is here?", "one file")

@@ -283,6 +283,9 @@ def test_the_list_as_json_has_every_field(three, workspace):
         "title": "first thing \x1b[31mred",
         "is_running": False,
         "cost": None,
+        "agent_of": None,
+        "parent_chat_id": None,
+        "branch_from": None,
     }
 
 
@@ -344,6 +347,7 @@ def test_the_status_of_a_chat_without_a_worker(files, workspace):
         "model": "demo",
         "cwd": str(workspace),
         "title": "",
+        "agent_of": None,
         "queue": [],
         "pending": [],
         "context": None,
@@ -514,7 +518,7 @@ def test_cassady_is_cass(scripted):
     assert run("cassady", "-p", "x").stdout == "ok\n"
     for name in ("cass", "cassady"):
         assert run(name, "--version").stdout == f"{name} {__version__}\n"
-    assert run("cassady", "ls", "zzz").stderr.startswith("Usage: cassady")
+    assert run("cassady", "prune", "zzz").stderr.startswith("Usage: cassady")
 
 
 def test_a_chat_needs_a_terminal(workspace):
