@@ -104,7 +104,7 @@ def decide(mode: Mode, rules: Rules, action: Action) -> Decision:
     if rule := _first(rules.deny, action):
         return Deny(f"the rule {rule} denies it")
     if rule := _first(rules.ask, action):
-        return Ask(f"the rule {rule} asks")
+        return Ask("; ".join([f"the rule {rule} asks", *_unusual(action)]))
     question = _question(mode, rules, action)
     if question is None and not _needs_rule(mode, action):
         return Allow()
@@ -134,12 +134,8 @@ def _is_offered(mode: Mode, action: Action) -> bool:
 def _question(mode: Mode, rules: Rules, action: Action) -> str | None:
     """Why the mode asks about `action`; None where it does not."""
     if mode is Mode.WORKSPACE_EDIT:
-        for reach in action.reaches:
-            verb = "writes" if reach.write else "reads"
-            if reach.write and reach.guarded:
-                return f"it {verb} {reach.path}, which other programs run or trust"
-            if not reach.inside:
-                return f"it {verb} {reach.path}, outside the workspace"
+        if found := _unusual(action):
+            return "; ".join(found)
         if action.tool in RUNS:
             return f"{mode} mode asks before every command"
         # What a tool writes where it names no path can be anywhere.
@@ -148,6 +144,16 @@ def _question(mode: Mode, rules: Rules, action: Action) -> str | None:
     elif rules.confirm_destructive and action.command is not None and is_destructive(action.command):
         return "it looks destructive (confirm_destructive_operations)"
     return None
+
+
+def _unusual(action: Action) -> list[str]:
+    """Every path that the person is to know of, where it leads in the end: arguments may name a link."""
+    found: dict[str, dict[str, None]] = {}
+    for reach in action.reaches:
+        why = "which other programs run or trust" if reach.write and reach.guarded else "outside the workspace"
+        if not reach.inside or (reach.write and reach.guarded):
+            found.setdefault(f"it {'writes' if reach.write else 'reads'} {{}}, {why}", {})[reach.path] = None
+    return [words.format(", ".join(paths)) for words, paths in found.items()]
 
 
 _FRONT = r"(?:^|[\s;&|(`'\"/])"

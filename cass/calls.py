@@ -27,6 +27,7 @@ from cass.records import (
 from cass.rules import RUNS
 from cass.tools import sandbox
 from cass.tools.paths import Place
+from cass.walk import identity
 
 RESULT_TOLD = 100_000
 """Characters of a tool result that a hook is told."""
@@ -73,6 +74,8 @@ async def _call(desk: Desk, progress: Progress, call: ToolCall, number: int) -> 
         decided={},
         sandboxed=sandbox.holds(progress.width(desk), desk.sandbox),
         keep=desk.keeping((progress.last.id, number)),
+        ground=identity(str(desk.place.root)),
+        asked={},
     )
     try:
         tool = desk.toolbox.find(call.name)
@@ -90,7 +93,8 @@ async def _call(desk: Desk, progress: Progress, call: ToolCall, number: int) -> 
                 now = access.decide(progress.width(desk), desk.rules, action)
                 decision = Deny(verdict.denied) if verdict.denied is not None else now
             if isinstance(decision, Ask):
-                request = _question(call, decision, action, place, progress.of, tool)
+                diff = await _proposal(call, tool, place, desk.secrets) if progress.asks else None
+                request = _question(call, decision, action, place, progress.of, tool, diff)
                 async for record in _asked(desk, progress, request):
                     yield record
                     if isinstance(record, Approval):
@@ -117,8 +121,16 @@ def _bug(call: ToolCall, error: Exception) -> ToolResult:
     return result(call, f"Error: {call.name} has a bug: {type(error).__name__}: {str(error)[:200]}")
 
 
+async def _proposal(call: ToolCall, tool: tools.Tool, place: Place, secrets: tuple[str, ...]) -> str | None:
+    """What the call would change, for who is asked. In a thread: the file may be large, or on a slow disk."""
+    if tool.propose is None:
+        return None
+    diff = await asyncio.to_thread(tool.propose, call.arguments, place)
+    return veil.Output(secrets).whole(diff or "") or None
+
+
 def _question(
-    call: ToolCall, ask: Ask, action: access.Action, place: Place, of: str, tool: tools.Tool
+    call: ToolCall, ask: Ask, action: access.Action, place: Place, of: str, tool: tools.Tool, diff: str | None
 ) -> ApprovalRequest:
     is_held = place.sandboxed and (action.command is not None or tool.is_program)
     return ApprovalRequest(
@@ -130,6 +142,7 @@ def _question(
         sandboxed=is_held,
         rule=access.rule_for(action),
         of=of,
+        diff=diff,
         created_at=jsonl.now(),
     )
 

@@ -43,7 +43,8 @@ class Caller(NamedTuple):
 
 def digest(request: ApprovalRequest) -> str:
     """What stands for the action that a person has seen: an approval of it allows nothing else."""
-    seen = [request.request_id, request.name, request.arguments, request.rule]
+    what = [request.request_id, request.name, request.arguments, request.diff]
+    seen = [*what, request.rule, request.reason, request.sandboxed]
     return hashlib.sha256(jsonl.dump(seen)).hexdigest()
 
 

@@ -34,3 +34,16 @@ def lines(diff: str) -> Iterator[Line]:
             yield Line(mark, str(old if mark == "-" else new), text)
             old += mark != "+"
             new += mark != "-"
+
+
+def sides(diff: str) -> Iterator[tuple[str, str]]:
+    """The old text and the new of each hunk."""
+    old: list[str] = []
+    new: list[str] = []
+    for mark, _, text in [*lines(diff), Line(GAP, "", "")]:
+        if mark == GAP:
+            yield "".join(old), "".join(new)
+            old, new = [], []
+        elif mark != REMARK:
+            old += [f"{text}\n"] * (mark != "+")
+            new += [f"{text}\n"] * (mark != "-")

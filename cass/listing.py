@@ -232,7 +232,7 @@ def _now(standing: "Standing", cost: float | None) -> dict[str, Any]:
         said |= {"provider": standing.provider, "model": standing.model}
         said["context"] = {"used": standing.used, "limit": standing.limit, "assumed": standing.assumed}
         said["cost"] = standing.cost if standing.cost is not None else cost
-    fields = ("request_id", "name", "arguments", "reason", "sandboxed", "rule")
+    fields = ("request_id", "name", "arguments", "diff", "reason", "sandboxed", "rule")
     said["pending"] = [{name: getattr(asked, name) for name in fields} for asked in standing.pending]
     return said
 

@@ -282,6 +282,8 @@ class ApprovalRequest(_Value):
     """The rule that the answer "always" would give."""
     of: str = ""
     """Id of the answer that asks for the call."""
+    diff: str | None = None
+    """What a write or an edit would change in its file, in the unified format; None: not known, or nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -5,8 +5,8 @@ import sys
 import termios
 from collections.abc import Sequence
 
-from cass import decisions, presence, standing
-from cass.composer.question import is_unbounded, subject
+from cass import decisions, presence, standing, warning
+from cass.composer.question import subject
 from cass.composer.rows import wrap
 from cass.errors import Blocked, CassError, NoWorker
 from cass.home import Files
@@ -14,7 +14,6 @@ from cass.program import err, out
 from cass.records import ApprovalRequest
 from cass.visible import safe_line
 
-UNSANDBOXED = "not sandboxed: this command can do anything you can"
 GUTTER, WRAPPED = "│ ", "┆ "
 """Before each row of what would be done, so that no text in it can pass for ours; `WRAPPED` where a line goes on."""
 FEWEST_ROWS = 6
@@ -75,11 +74,11 @@ def shown(request: ApprovalRequest, columns: int, lines: int, *, rule: bool = Fa
 
     Of what is too long for the screen its beginning and its end stand there, and how much is hidden between them.
     """
-    what = [line for _, line in subject(request, _change(request))]
+    what = [line for _, line in subject(request)]
     rows = [row for line in what for row in _rows(line, columns, GUTTER, WRAPPED)]
     after = _shortened(_rows(f"because {safe_line(request.reason)}", columns), REASON_ROWS, columns)
-    if is_unbounded(request):
-        after += _rows(UNSANDBOXED, columns)
+    if said := warning.of(request):
+        after += _rows(said, columns)
     if rule and request.rule:
         after += _shortened(_rows(f"always allowed then: {safe_line(request.rule)}", columns), lines // 3, columns)
     counted = f"{safe_line(request.name)}, {len(what)} line{'s' if len(what) != 1 else ''}:"
@@ -106,23 +105,3 @@ def _shortened(rows: list[str], room: int, columns: int) -> list[str]:
         if len(said) <= marked:
             return [*rows[:head], *said, *rows[-tail:]]
         marked = len(said)
-
-
-def _change(request: ApprovalRequest) -> str | None:
-    """What a write or an edit puts in (``+``) and takes out (``-``), by lines; None for all else."""
-    given = request.arguments
-    if request.name == "write" and isinstance(given.get("content"), str):
-        return _marked("+", given["content"])
-    edits = given.get("edits", [given])
-    if request.name != "edit" or not isinstance(edits, list) or not all(isinstance(edit, dict) for edit in edits):
-        return None
-    return "".join(
-        ("@ everywhere\n" if edit.get("replace_all") else "")
-        + _marked("-", str(edit.get("old_text", edit.get("old_string", ""))))
-        + _marked("+", str(edit.get("new_text", edit.get("new_string", ""))))
-        for edit in edits
-    )
-
-
-def _marked(mark: str, text: str) -> str:
-    return "".join(f"{mark}{line}\n" for line in text.removesuffix("\n").split("\n")) if text else ""

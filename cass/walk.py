@@ -14,7 +14,7 @@ DEPTH_LIMIT = 256
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A directory on the way needs to be searchable, not readable.
-_ON_THE_WAY = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY)) | (DIRECTORY & ~os.O_RDONLY)
+PASSED = getattr(os, "O_PATH", getattr(os, "O_SEARCH", os.O_RDONLY)) | (DIRECTORY & ~os.O_RDONLY)
 
 
 def descend(path: str, flags: int = DIRECTORY, mode: int = 0o666) -> int:
@@ -24,10 +24,10 @@ def descend(path: str, flags: int = DIRECTORY, mode: int = 0o666) -> int:
     saves 30 us a file; calling it costs the start of a process more (ctypes, 8 ms), and it is missing in older kernels.
     """
     *above, name = [part for part in path.split("/") if part] or ["."]
-    at = os.open("/", _ON_THE_WAY)
+    at = os.open("/", PASSED)
     try:
         for part in above:
-            below = os.open(part, _ON_THE_WAY, dir_fd=at)
+            below = os.open(part, PASSED, dir_fd=at)
             os.close(at)
             at = below
         return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=at)

@@ -70,7 +70,9 @@ def test_rules_speak_of_a_tool_of_a_host_program_as_of_any(reaches, rule):
     action = Action("deploy", reaches, effect=Effect.RUNS)
     assert access.rule_for(action) == rule
     assert decide(EDIT, Rules(allow=(rule,)), action) == Allow(rule)
-    assert decide(FULL, Rules(ask=("deploy",)), action) == Ask("the rule deploy asks")
+    asked = decide(FULL, Rules(ask=("deploy",)), action)
+    assert isinstance(asked, Ask)
+    assert asked.reason.startswith("the rule deploy asks")
     assert kind(decide(FULL, Rules(allow=(rule,), deny=("deploy",)), action)) == "Deny"
     assert kind(decide(READ, Rules(allow=(rule,)), action)) == "Deny"
 
@@ -104,6 +106,13 @@ def test_reasons_are_for_a_reader_and_name_what_it_is_about():
     assert isinstance(asked, Ask)
     assert "/o/a" in asked.reason
     assert "writes" in asked.reason
+    every = decide(EDIT, NONE, Action("read", (OUT, IN, Reach("/o/b", inside=False))))
+    assert every == Ask("it reads /o/a, /o/b, outside the workspace")
+    both = decide(FULL, Rules(ask=("write",)), Action("write", (OUT_W, GUARDED_W)))
+    assert both == Ask(
+        "the rule write asks; it writes /o/a, outside the workspace; "
+        "it writes /w/.git/config, which other programs run or trust"
+    )
     unavailable = decide(READ, NONE, Action("shell", command="ls"))
     assert isinstance(unavailable, Deny)
     assert "grep, ls and read" in unavailable.reason

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 
 ORDER = """
     errors pattern flags hunks home jsonl elder preferences visible announce color amounts records headline
-    compound rules access
+    compound rules warning access
     ignore walk names snapshots query search inbox presence lineage catalogue tail chat callers decisions known
     instructions frontmatter trust skills project environment hooks written connection gguf models bill config
     welcome
@@ -30,7 +30,7 @@ ORDER = """
     export.redaction export.document export.plain export.html export
     viewer.attention viewer.wrapping viewer.code viewer.table viewer.prose viewer.look viewer.changes viewer.calls
     viewer.render viewer.since viewer.reading viewer.page viewer.surface viewer.watch viewer.screen viewer.view viewer
-    composer.history composer.draft composer.pastes composer.proposal composer.rows composer.question
+    composer.history composer.draft composer.pastes composer.rows composer.question
     composer.frames composer.foreground composer.attention composer.git composer.panes composer.transcript
     composer.helper composer.seat composer.subcommand composer.branching composer.words composer.employer
     composer.expansion composer.footer composer.tree composer.paths composer.completion composer.models

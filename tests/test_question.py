@@ -1,6 +1,6 @@
 import pytest
 
-from cass.composer.question import QUIET_S, Question, is_unbounded, subject
+from cass.composer.question import QUIET_S, Question, subject
 from cass.records import ApprovalRequest
 
 
@@ -13,8 +13,8 @@ def text(question, takes_keys=True, rows=20, columns=80):
     return "".join(piece for _, piece in question.fragments(takes_keys, rows, columns))
 
 
-def lines_of(request, diff=None):
-    return "\n".join(line for _, line in subject(request, diff))
+def lines_of(request):
+    return "\n".join(line for _, line in subject(request))
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_a_long_subject_is_scrolled_and_says_where():
 
 
 def test_a_change_is_shown_as_its_diff_in_colours_and_with_its_path():
-    asked = request(name="edit", arguments={"path": "a.py", "edits": [{"old_text": "x", "new_text": "y"}]})
     diff = "@@ -1,2 +1,2 @@\n-x\x1b[2J\n+y\n rest\n"
-    assert subject(asked, diff) == [
+    asked = request(name="edit", arguments={"path": "a.py", "edits": [{"old_text": "x", "new_text": "y"}]}, diff=diff)
+    assert subject(asked) == [
         ("class:subject", "edit a.py"),
         ("class:dim", "@@ -1,2 +1,2 @@"),
         ("class:removed", "-x␛[2J"),
@@ -85,12 +85,30 @@ def test_why_it_is_asked_is_broken_between_words():
 
 @pytest.mark.parametrize(
     ("name", "sandboxed", "warns"),
-    [("shell", False, True), ("shell", True, False), ("write", False, False), ("mcp_tool", False, True)],
+    [
+        ("shell", False, "not sandboxed: this command can do anything you can"),
+        ("shell", True, ""),
+        ("ticket", True, ""),
+        ("ticket", False, "not sandboxed: this tool can do anything you can"),
+        ("mcp__files__move", False, "not sandboxed: what the MCP server makes of this is up to the server"),
+        ("write", False, ""),
+        ("read", False, ""),
+    ],
 )
-def test_a_program_without_a_sandbox_is_called_that(name, sandboxed, warns):
-    asked = request(name=name, sandboxed=sandboxed)
-    assert is_unbounded(asked) is warns
-    assert ("not sandboxed: this command can do anything you can" in text(Question(asked, 0))) is warns
+def test_what_nothing_holds_back_is_called_that(name, sandboxed, warns):
+    said = text(Question(request(name=name, sandboxed=sandboxed), 0))
+    assert [line for line in said.split("\n") if line.startswith("not sandboxed")] == [warns] * bool(warns)
+
+
+def test_a_reason_that_is_cut_stands_whole_in_what_can_be_scrolled():
+    why = f"it reads {', '.join(f'/elsewhere/file-{n}' for n in range(40))}, outside the workspace"
+    question = Question(request(name="read", arguments={"paths": ["a"]}, reason=why), 0)
+    seen = text(question, rows=20)
+    assert "file-39" not in seen
+    for _ in range(10):
+        question.scroll(1, 20, 80)
+        seen += text(question, rows=20)
+    assert "file-39" in seen.replace("\n  ", "")
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(6, 20), (6, 40), (18, 80), (1, 20), (5, 60)])
@@ -106,5 +124,6 @@ def test_a_long_reason_gives_way_to_the_answers(rows, columns):
     )
     text = "".join(text for _, text in Question(request, 0.0).fragments(True, rows, columns))
     assert "…\n" in text
-    assert text.count("because") * len("because ") <= max(rows // 3, 1) * columns
+    below = [line for line in text.split("\n") if not line.startswith("  ")]
+    assert "".join(below).count("because") * len("because ") <= max(rows // 3, 1) * columns
     assert text.endswith("y approve · n deny")

@@ -97,7 +97,7 @@ def kinds(text: st.SearchStrategy[str]) -> st.SearchStrategy[Record]:
         st.builds(ToolOutput, tool_call_id=text, text=text),
         st.builds(
             ApprovalRequest, request_id=text, tool_call_id=text, name=text, arguments=tree, reason=text,
-            sandboxed=st.booleans(), created_at=text, rule=maybe,
+            sandboxed=st.booleans(), created_at=text, rule=maybe, diff=maybe,
         ),
         st.builds(
             Status, state=text, mode=text, provider=text, model=text, created_at=text, used=st.none() | COUNT,

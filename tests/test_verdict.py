@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cass.records import ApprovalRequest
-from cass.verdict import GUTTER, UNSANDBOXED, WRAPPED, shown
+from cass.verdict import GUTTER, WRAPPED, shown
 
 REASON = "a command is asked about each time"
+UNSANDBOXED = "not sandboxed: this command can do anything you can"
 
 
-def asked(name: str, arguments: dict[str, Any], reason: str = REASON, rule: str | None = None) -> ApprovalRequest:
+def asked(name: str, arguments: dict[str, Any], reason: str = REASON, **more: str | None) -> ApprovalRequest:
     ids = {"request_id": "r", "tool_call_id": "t", "created_at": ""}
-    return ApprovalRequest(**ids, name=name, arguments=arguments, reason=reason, sandboxed=False, rule=rule)
+    return ApprovalRequest(**ids, name=name, arguments=arguments, reason=reason, sandboxed=False, **more)
 
 
 def fenced(rows: list[str]) -> list[str]:
@@ -57,7 +58,7 @@ def test_neither_can_the_reason_nor_the_rule(where):
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (40, 24), (200, 60)])
 @pytest.mark.parametrize("command", ["\n".join(map(str, range(1000))), "x" * 100_000], ids=["lines", "one line"])
 def test_what_is_taller_than_the_screen_keeps_its_beginning_its_end_and_the_question_in_sight(command, columns, lines):
-    rows = shown(asked("shell", {"command": command}, "why " * 2000, "x" * 9000), columns, lines, rule=True)
+    rows = shown(asked("shell", {"command": command}, "why " * 2000, rule="x" * 9000), columns, lines, rule=True)
     assert len(rows) + 1 <= lines
     assert fenced(rows)[0] == (GUTTER + command.split("\n")[0])[:columns]
     assert fenced(rows)[-1].endswith(command[-1])
@@ -74,29 +75,17 @@ def test_what_is_hidden_is_counted():
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "expected"),
+    ("name", "arguments", "diff", "expected"),
     [
-        ("write", {"path": "a.py", "content": "x = 1\ny\n"}, ["write a.py", "+x = 1", "+y"]),
-        (
-            "edit",
-            {"path": "a.py", "edits": [{"old_text": "a\nb", "new_text": "c"}, {"old_text": "d", "new_text": ""}]},
-            ["edit a.py", "-a", "-b", "+c", "-d"],
-        ),
-        ("edit", {"path": "p", "old_string": "a", "new_string": "b"}, ["edit p", "-a", "+b"]),
-        (
-            "edit",
-            {"path": "p", "edits": [{"old_text": "a", "new_text": "b", "replace_all": True}]},
-            ["edit p", "@ everywhere", "-a", "+b"],
-        ),
-        ("edit", {"path": "p", "edits": "no list"}, ["path: p", "edits: no list"]),
-        ("write", {"path": "p"}, ["path: p"]),
-        ("read", {"files": [{"path": "a"}]}, ["files:", "  [", "    {", '      "path": "a"', "    }", "  ]"]),
+        ("write", {"path": "a.py", "content": "x\n"}, "@@ -0,0 +1,1 @@\n+x\n", ["write a.py", "@@ -0,0 +1,1 @@", "+x"]),
+        ("write", {"path": "a.py", "content": "x"}, None, ["path: a.py", "content: x"]),
+        ("read", {"files": [{"path": "a"}]}, None, ["files:", "  [", "    {", '      "path": "a"', "    }", "  ]"]),
     ],
 )
-def test_a_change_is_shown_by_lines_and_nothing_of_it_is_said_to_be_without_bounds(name, arguments, expected):
-    rows = shown(asked(name, arguments), 80, 24)
+def test_a_change_is_shown_by_lines_and_nothing_of_it_is_said_to_be_without_bounds(name, arguments, diff, expected):
+    rows = shown(asked(name, arguments, diff=diff), 80, 24)
     assert [row.removeprefix(GUTTER) for row in fenced(rows)] == expected
-    assert UNSANDBOXED not in rows
+    assert not any("not sandboxed" in row for row in rows)
 
 
 @given(st.text(), st.integers(1, 120), st.integers(1, 60))

@@ -1,7 +1,5 @@
 """Before: what a file held before a call changed it, so that an editor can show the change."""
 
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,19 +16,6 @@ class Before:
     files: Files
     root: Path
     """The workspace."""
-
-    def now(self, place: str) -> str | None:
-        """The text of the file at an absolute path; None where there is none, or it is outside the workspace."""
-        real = os.path.realpath(place)
-        if not real.startswith(f"{os.path.realpath(self.root)}/"):
-            return None
-        try:
-            found = os.stat(real)
-            if stat.S_ISREG(found.st_mode) and found.st_size <= LIMIT:
-                return Path(real).read_text("utf-8")
-        except (OSError, UnicodeDecodeError):
-            return None
-        return None
 
     def of(self, call: Call) -> str | None:
         """The text of the file that a call has changed, as it was; None where there was none, or it is not known."""

@@ -23,8 +23,9 @@ from acp.schema import (
     UserMessageChunk,
 )
 
+from cass import hunks, warning
 from cass.acp.before import Before
-from cass.composer.question import WARNING, is_unbounded
+from cass.composer.question import subject
 from cass.records import (
     ApprovalRequest,
     Assistant,
@@ -113,19 +114,23 @@ class Updates:
     def question(self, request: ApprovalRequest) -> ToolCallUpdate:
         """The call that waits for an approval, with all that it would do."""
         call = ToolCall(request.tool_call_id, request.name, request.arguments)
-        because = request.reason if not is_unbounded(request) else f"{request.reason}; {WARNING}"
-        changes = self._edits(call)
-        if call.name == "write" and isinstance(path := call.arguments.get("path"), str):
-            changes = self._written(call, self._before.now(self._place(path)))
+        because = "; ".join(filter(None, (request.reason, warning.of(request))))
         return ToolCallUpdate(
             tool_call_id=self._name(call.id),
             title=title(call),
             kind=KINDS.get(call.name, "other"),
             status="pending",
-            content=[*changes, _text(f"because {because}")],
+            content=[*self._asked(request), _text(f"because {because}")],
             locations=self._locations(call),
             raw_input=request.arguments,
         )
+
+    def _asked(self, request: ApprovalRequest) -> list[Any]:
+        """All that would be done: a change as the worker told it, everything else by name, however long."""
+        if request.diff is not None:
+            place = self._place(str(request.arguments.get("path", "")))
+            return [helpers.tool_diff_content(place, new, old) for old, new in hunks.sides(request.diff)]
+        return [_text("\n".join(line for _, line in subject(request)))]
 
     # ---- answers
 

@@ -1,18 +1,15 @@
 """Asking: pending approvals, put to the person one after the other until each is answered, here or anywhere else."""
 
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from cass import decisions, jsonl
+from cass import decisions
 from cass.callers import me, who
-from cass.composer import helper
 from cass.composer.console import Console
 from cass.composer.question import Fragments, Question
 from cass.composer.seat import Seat
 from cass.records import Approval
-from cass.rules import WRITES
 from cass.visible import safe_line
 
 ROWS_BELOW = 6
@@ -38,18 +35,6 @@ class Asking:
             self._console.focus_reason(False)
         self.question = Question(pending[0], time.monotonic()) if pending else None
         return bool(pending)
-
-    async def propose(self) -> None:
-        """Let the question show what would change, once that is known; the arguments stand there meanwhile."""
-        question = self.question
-        if question is None or question.request.name not in WRITES:
-            return
-        request = question.request
-        asked = {"name": request.name, "arguments": request.arguments, "cwd": self._seat.standing.cwd}
-        found = await helper.told([sys.executable, "-I", "-m", "cass.composer.proposal"], jsonl.dump(asked))
-        question.diff = found.out.decode("utf-8", "replace") or None
-        question.shown_at = time.monotonic()  # it was not seen before
-        self._console.redraw()
 
     def answered_elsewhere(self, approval: Approval) -> str:
         """Who was faster with the question that stands here, in words; "" where it was answered here, or is another."""

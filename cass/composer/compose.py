@@ -169,7 +169,6 @@ class Composer:
         self._fit()
         if self.asking.update():
             self.attention.call("an approval waits for you")
-            self.do(self.asking.propose())
         self._show_state()
         self._draw_if_changed()
 

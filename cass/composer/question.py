@@ -6,9 +6,9 @@ An answer is only taken from a quiet keyboard: who types when the question appea
 import json
 from dataclasses import dataclass
 
+from cass import warning
 from cass.composer.rows import cells, fold, wrap
 from cass.records import ApprovalRequest
-from cass.rules import READS, WRITES
 from cass.visible import safe, safe_line
 
 QUIET_S = 0.7
@@ -17,7 +17,6 @@ QUIET_S = 0.7
 Fragments = list[tuple[str, str]]
 
 
-WARNING = "not sandboxed: this command can do anything you can"
 FEWEST_ROWS = 2
 """Of the subject, however small the screen is."""
 SCROLLED = ("  rows {} of {}, PageUp and PageDown scroll", "  rows {} of {}, PageUp", "  {} of {}")
@@ -35,8 +34,6 @@ class Question:
     """This composer answered; the worker has not said so yet."""
     top: int = 0
     """The first row of the subject that stands on the screen."""
-    diff: str | None = None
-    """What a write or an edit would change, in the unified format; None: not known, or nothing is changed."""
 
     def takes_keys(self, last_key: float, now: float) -> bool:
         """Whether a key is an answer. Once the person has asked for the rule, the next key is one at once."""
@@ -45,7 +42,7 @@ class Question:
 
     def fragments(self, takes_keys: bool, rows: int, columns: int) -> Fragments:
         """The question as it stands on the screen; of a long subject what fits into `rows`, from `top` on."""
-        lines, room = self._wrapped(columns), self._room(rows, columns)
+        lines, room = self._wrapped(rows, columns), self._room(rows, columns)
         shown = lines[self.top : self.top + room]
         text: Fragments = [("class:ask", f"{safe_line(self.request.name)} asks"), ("", "\n")]
         text += [(style, f"  {line}\n") for style, line in shown]
@@ -54,35 +51,40 @@ class Question:
             forms = [form.format(place, len(lines)) for form in SCROLLED]
             text.append(("class:ask", next((form for form in forms if cells(form) <= columns), forms[-1]) + "\n"))
         text += [("class:dim", f"{row}\n") for row in self._reason(rows, columns)]
-        if is_unbounded(self.request):
-            text.append(("class:error", f"{fold(WARNING, columns)}\n"))
+        if said := warning.of(self.request):
+            text.append(("class:error", f"{fold(said, columns)}\n"))
         return text + self._answers(takes_keys, columns)
 
     def is_long(self, rows: int, columns: int) -> bool:
         """Whether `fragments` leaves rows of the subject out."""
-        return len(self._wrapped(columns)) > self._room(rows, columns)
+        return len(self._wrapped(rows, columns)) > self._room(rows, columns)
 
     def scroll(self, screens: int, rows: int, columns: int) -> None:
         """Go on, or back, by so many times what stands on the screen."""
         room = self._room(rows, columns)
-        last = max(len(self._wrapped(columns)) - room, 0)
+        last = max(len(self._wrapped(rows, columns)) - room, 0)
         self.top = min(max(self.top + screens * max(room - 1, 1), 0), last)
 
     def _room(self, rows: int, columns: int) -> int:
         """Rows for the subject: the others are the name, where it is scrolled to, the reason, the warning, answers."""
         answers = "".join(text for _, text in self._answers(True, columns))
-        below = [*(fold(WARNING, columns).split("\n") if is_unbounded(self.request) else ()), *answers.split("\n")]
+        below = [*fold(warning.of(self.request), columns).split("\n"), *answers.split("\n")]
         taken = sum(len(wrap(line, max(columns, 1))) for line in below if line) + len(self._reason(rows, columns))
         return max(rows - 2 - taken, FEWEST_ROWS)
 
     def _reason(self, rows: int, columns: int) -> list[str]:
-        """Why it is asked, in rows; no more than leave the answers on the screen."""
-        lines, most = fold(safe_line(self.request.reason), columns).split("\n"), max(rows // 3, 1)
-        found = [row for line in lines for row in wrap(line, columns)]
+        """Why it is asked, in rows; no more than leave the answers on the screen: the whole is in the subject then."""
+        found, most = self._because(columns), max(rows // 3, 1)
         return found if len(found) <= most else [*found[: most - 1], found[most - 1][: columns - 1] + "…"]
 
-    def _wrapped(self, columns: int) -> Fragments:
-        lines = subject(self.request, self.diff)
+    def _because(self, columns: int) -> list[str]:
+        lines = fold(safe_line(self.request.reason), columns).split("\n")
+        return [row for line in lines for row in wrap(line, columns)]
+
+    def _wrapped(self, rows: int, columns: int) -> Fragments:
+        lines = subject(self.request)
+        if len(self._because(columns)) > max(rows // 3, 1):
+            lines += _styled("class:dim", f"because {safe_line(self.request.reason)}")
         return [(style, row) for style, line in lines for row in wrap(line, max(columns - 2, 1))]
 
     def _answers(self, takes_keys: bool, columns: int) -> Fragments:
@@ -99,14 +101,14 @@ class Question:
         return _keys(takes_keys, columns, ("y", "approve"), ("n", "deny"), *always)
 
 
-def subject(request: ApprovalRequest, diff: str | None = None) -> Fragments:
+def subject(request: ApprovalRequest) -> Fragments:
     """Everything that would be done, as safe lines: a command as it is, a change as its diff, the rest by name."""
     arguments = dict(request.arguments)
     lines: Fragments = []
     if isinstance(command := arguments.get("command"), str):
         lines += _styled("class:subject", safe(command))
         del arguments["command"]
-    if diff is not None:
+    if (diff := request.diff) is not None:
         lines += _styled("class:subject", safe_line(f"{request.name} {arguments.get('path', '')}"))
         return lines + [(_DIFF.get(line[:1], ""), line) for _, line in _styled("", safe(diff.removesuffix("\n")))]
     for name, value in arguments.items():
@@ -121,11 +123,6 @@ _DIFF = {"+": "class:added", "-": "class:removed", "@": "class:dim", "\\": "clas
 
 def _styled(style: str, text: str) -> Fragments:
     return [(style, line) for line in text.expandtabs(4).split("\n")]
-
-
-def is_unbounded(request: ApprovalRequest) -> bool:
-    """Whether it asks for a program that nothing holds back."""
-    return not request.sandboxed and request.name not in READS | WRITES
 
 
 def _indent(text: str) -> str:

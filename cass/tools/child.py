@@ -15,9 +15,12 @@ from cass.errors import ToolError
 from cass.tools.cell import Cell
 from cass.tools.deadman import Switch
 from cass.tools.paths import Place
+from cass.walk import PASSED, descend
 
 GRACE_S = 0.5
 """Between SIGTERM and SIGKILL: enough to remove a lock file, too short to be felt."""
+_OPEN = "/proc/self/fd"
+"""Where a system has it, an open directory stands there, whatever becomes of its path."""
 PIPE_BYTES = 65_536
 """What a pipe of Linux holds: more cannot be read at once."""
 
@@ -48,8 +51,9 @@ class Child:
         pipe, theirs = os.pipe()
         os.set_blocking(pipe, False)
         environ = {**place.environ, "CASS_CHAT": place.chat_id}
-        switch = None
+        switch = ground = None
         try:
+            ground = _ground(place)
             switch = await Switch.start()
             process = await asyncio.create_subprocess_exec(
                 *(cell.wrap(command, environ) if cell else command),
@@ -57,7 +61,7 @@ class Child:
                 stdin=cell.report if cell else stdin,
                 stdout=theirs,
                 stderr=theirs,
-                cwd=place.root,
+                cwd=f"{_OPEN}/{ground}" if os.path.isdir(_OPEN) else place.root,
                 env=environ,
                 start_new_session=True,
             )
@@ -73,6 +77,8 @@ class Child:
             raise
         finally:
             os.close(theirs)
+            if ground is not None:
+                os.close(ground)
             if cell:
                 cell.release()
         return cls(process, pipe, switch, cell)
@@ -155,6 +161,19 @@ class Child:
         if inner and number != signal.SIGKILL:
             return _send(inner, number)  # bubblewrap would end at once, and the command with it
         return _send(self._process.pid, number)
+
+
+def _ground(place: Place) -> int:
+    """Open the workspace, following no link; return the descriptor. Raises ToolError where it is another by now."""
+    try:
+        ground = descend(str(place.root), PASSED)
+    except OSError as e:
+        raise ToolError(f"the workspace {place.root} cannot be entered: {e.strerror}; nothing was run") from e
+    status = os.fstat(ground)
+    if place.ground not in (None, (status.st_dev, status.st_ino)):
+        os.close(ground)
+        raise ToolError(f"another directory stands at {place.root} since this was decided; nothing was run")
+    return ground
 
 
 def _send(group: int, number: int) -> bool:

@@ -32,8 +32,11 @@ class Span(NamedTuple):
     new_end: int
 
 
-def unified(old: bytes | bytearray, new: bytes | bytearray) -> str | None:
-    """What turns `old` into `new`; None where they are equal, no text, or too large to compare."""
+def unified(old: bytes | bytearray, new: bytes | bytearray, *, whole: bool = False) -> str | None:
+    """What turns `old` into `new`; None where they are equal, no text, or too large to compare.
+
+    `whole`: None also where not all of it would be kept.
+    """
     if len(old) + len(new) > SIZE_LIMIT or old == new or b"\0" in old or b"\0" in new:
         return None
     before, after = _lines(old), _lines(new)
@@ -42,6 +45,8 @@ def unified(old: bytes | bytearray, new: bytes | bytearray) -> str | None:
     while kept < len(lines) and len(lines[kept]) <= room:
         room -= len(lines[kept])
         kept += 1
+    if kept < len(lines) and whole:
+        return None
     if kept < len(lines):
         marks = Counter(line[0] for line in lines[kept:])
         said = f"{len(lines) - kept:,} more lines of this diff were not kept (+{marks['+']} -{marks['-']})"

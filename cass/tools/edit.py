@@ -14,15 +14,14 @@ from typing import Any
 
 from cass.access import Action
 from cass.errors import ToolError
-from cass.tools import strides
+from cass.tools import diff, strides
 from cass.tools.arguments import Given
 from cass.tools.aside import Stop, aside
-from cass.tools.diff import unified
 from cass.tools.nearest import nearest
 from cass.tools.paths import Place, open_file, reach, read_all, shown
 from cass.tools.strides import Bytes
 from cass.tools.tool import Arguments, Outcome, Tool
-from cass.tools.write import digest, replace
+from cass.tools.write import check_asked, digest, look, replace
 
 SIZE_LIMIT = 512 << 20
 """The file is held in memory about twice."""
@@ -61,7 +60,7 @@ def action(arguments: Arguments, place: Place) -> Action:
 
 
 def _parse(arguments: Arguments) -> tuple[str, list[Edit]]:
-    arguments = {_ALIASES.get(name, name): value for name, value in arguments.items()}
+    arguments = _named(arguments, "edit")
     given = Given("edit", arguments, ("path", "edits", "old_text", "new_text", "replace_all"))
     if "edits" in given:
         items = given.items("edits", _SHAPE)
@@ -75,7 +74,7 @@ def _parse(arguments: Arguments) -> tuple[str, list[Edit]]:
 def _edit(item: Any, number: int, given: Given) -> Edit:
     if not isinstance(item, dict):
         raise given.error(f'"edits" must be {_SHAPE}')
-    item = {_ALIASES.get(name, name): value for name, value in item.items()}
+    item = _named(item, f"edit {number}")
     one = Given(f"edit {number}", item, ("old_text", "new_text", "replace_all"))
     try:
         old, new = one.text("old_text").encode(), one.text("new_text").encode()
@@ -86,6 +85,25 @@ def _edit(item: Any, number: int, given: Given) -> Edit:
     if old == new:
         raise one.error("old_text and new_text are the same; nothing would change")
     return Edit(old, new, one.boolean("replace_all"))
+
+
+def _named(values: Arguments, what: str) -> dict[str, Any]:
+    """`values` under our names. Raises ToolError where one is said twice: who reads them must not choose."""
+    if twice := [name for name in _ALIASES if name in values and _ALIASES[name] in values]:
+        raise ToolError(f'{what}: "{twice[0]}" is another word for "{_ALIASES[twice[0]]}": give one of them')
+    return {_ALIASES.get(name, name): value for name, value in values.items()}
+
+
+def propose(arguments: Arguments, place: Place) -> str | None:
+    path, edits = _parse(arguments)
+    raw = look(path, place)
+    try:
+        if not raw or len(raw) > diff.SIZE_LIMIT:
+            return None
+        data = _text(raw, path)[0]
+        return diff.unified(data, applied(data, edits, path)[0], whole=True)
+    except ToolError:  # what is wrong is told once it may be read
+        return None
 
 
 def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
@@ -103,8 +121,8 @@ def _outcome(arguments: Arguments, place: Place, stop: Stop) -> Outcome:
         raw = read_all(fd, status.st_size)
     finally:
         os.close(fd)
-    codec = _codec(raw)
-    data = raw if codec is None else _decoded(raw, codec, shown(path, place))
+    check_asked(path, raw, place)
+    data, codec = _text(raw, shown(path, place))
     changed, places = applied(data, edits, shown(path, place))
     new = changed if codec is None else strides.recoded(changed, "utf-8", codec)
     note = replace(path, new, place, status, stop)
@@ -114,7 +132,7 @@ def _outcome(arguments: Arguments, place: Place, stop: Stop) -> Outcome:
     # What the model has not seen stays unseen: a later write must not go over it.
     known = path in place.seen and not stale
     summary = _summary(path, edits, places, place) + note
-    return Outcome(summary, seen={path: digest(new)} if known else {}, diff=unified(data, changed))
+    return Outcome(summary, seen={path: digest(new)} if known else {}, diff=diff.unified(data, changed))
 
 
 def _summary(path: str, edits: list[Edit], places: int, place: Place) -> str:
@@ -122,6 +140,12 @@ def _summary(path: str, edits: list[Edit], places: int, place: Place) -> str:
     if places > len(edits):
         done += f" in {places:,} places"
     return f"Applied {done} to {shown(path, place)}"
+
+
+def _text(raw: Bytes, name: str) -> tuple[Bytes, str | None]:
+    """What is edited of the file `name`, and the codec that it is put back through. Raises ToolError."""
+    codec = _codec(raw)
+    return (raw if codec is None else _decoded(raw, codec, name)), codec
 
 
 def _codec(raw: Bytes) -> str | None:
@@ -268,4 +292,5 @@ TOOL = Tool(
     },
     action,
     run,
+    propose=propose,
 )

@@ -100,6 +100,10 @@ class Place:
     """For children; without API keys."""
     decided: dict[tuple[str, bool], Reach] = field(default_factory=dict)
     """What `reach` answered in this call."""
+    ground: tuple[int, int] | None = None
+    """Device and inode of the workspace when the call was decided about; None: it may be another directory by now."""
+    asked: dict[str, str] = field(default_factory=dict)
+    """What files held when the person was asked about this call: absolute path to SHA-256, "" for none to be read."""
     sandboxed: bool = False
     """Whether a command of this call runs in the sandbox."""
     net: bool = False

@@ -22,6 +22,7 @@ from cass.tools import guards, hidden
 from cass.tools.guards import NO_GUARDS, Guards
 from cass.tools.hidden import is_below
 from cass.tools.paths import Place
+from cass.walk import identity
 
 PLACES = ("/usr/bin", "/usr/local/bin", "/bin", "/run/current-system/sw/bin", "/run/wrappers/bin")
 """Where bwrap may be. PATH is not asked: a project may have put its own directory into it."""
@@ -227,6 +228,8 @@ def look(place: Place, environ: Mapping[str, str] = os.environ) -> View:
     workspace = str(place.root)
     if os.path.realpath(workspace) != workspace:
         raise ToolError("the workspace became a link, or lies behind one now; nothing was run")
+    if place.ground not in (None, identity(workspace)):
+        raise ToolError("another directory stands at the workspace since this was decided; nothing was run")
     tmp = str(place.out.with_name("tmp"))
     try:
         for home in place.homes:

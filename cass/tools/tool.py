@@ -43,3 +43,6 @@ class Tool(NamedTuple):
     is closed or cancelled ends the processes it began."""
     is_program: bool = False
     """Whether it starts a program, in the sandbox where there is one."""
+    propose: Callable[[Arguments, Place], str | None] | None = None
+    """For a call that is asked about: what it would change, as a diff of the file as it is now; None where that cannot
+    be told. `Place.asked` keeps what the file held, and `run` changes no other. May take a while; raises nothing."""

@@ -42,6 +42,30 @@ def _parse(arguments: Arguments) -> tuple[str, bytes]:
         raise given.error(f'"content" holds half a character at {e.start}') from e
 
 
+def propose(arguments: Arguments, place: Place) -> str | None:
+    path, content = _parse(arguments)
+    old = look(path, place)
+    return None if old is None else unified(old, content, whole=True)
+
+
+def look(path: str, place: Place) -> bytes | None:
+    """What a file holds that the person is asked about, empty where there is none; None where it cannot be read."""
+    try:
+        path = reach(path, place, write=True).path
+        content = _current(path, place)[1]
+    except ToolError:
+        place.asked[path] = ""
+        return None
+    place.asked[path] = digest(content) if content is not None else ""
+    return content or b""
+
+
+def check_asked(path: str, content: Bytes | None, place: Place) -> None:
+    """Raise ToolError where a file holds something else than when the person was asked: they saw another change."""
+    if path in place.asked and place.asked[path] != ("" if content is None else digest(content)):
+        raise ToolError(f"{shown(path, place)} changed after the user was asked; nothing was written, call again")
+
+
 def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
     return aside(lambda stop: _outcome(arguments, place, stop), changes=True)
 
@@ -50,6 +74,7 @@ def _outcome(arguments: Arguments, place: Place, stop: Stop) -> Outcome:
     path, content = _parse(arguments)
     path = reach(path, place, write=True).path
     status, old = _current(path, place)
+    check_asked(path, old, place)
     if old is not None and path in place.seen and digest(old) != place.seen[path]:
         raise ToolError(f"{shown(path, place)} changed since it was read in this chat; read it again, then write")
     if old == content:
@@ -241,4 +266,5 @@ TOOL = Tool(
     },
     action,
     run,
+    propose=propose,
 )

@@ -21,6 +21,7 @@ from typing import Any
 
 from rich.text import Text
 
+from cass import warning
 from cass.blocks import Call
 from cass.callers import who
 from cass.headline import as_json, headline
@@ -161,8 +162,9 @@ def _json_lines(block: Call) -> list[Text]:
 
 def _changed(block: Call, look: Look) -> list[Text]:
     """What a call changed in a file; where only its arguments tell, what an edit means to change."""
-    if block.result is not None and block.result.diff:
-        return [Text.assemble(_BAR, line) for line in changes.lines(block.result.diff, look, 4)]
+    told = block.result or block.request
+    if told is not None and told.diff:
+        return [Text.assemble(_BAR, line) for line in changes.lines(told.diff, look, 4)]
     if block.call.name != "edit":
         return []
     shown, said = cut(_meant(block.call.arguments), SHORT_LINES, look.short_characters, look)
@@ -194,8 +196,8 @@ def running(block: Call, look: Look, at: float) -> list[Text]:
     if block.request is not None:
         made += _changed(block, look)
         asked = Text(f"waits for approval: {safe_line(block.request.reason)}", WARN)
-        if not block.request.sandboxed and block.call.name == "shell":
-            asked.append("\nnot sandboxed: this command can do anything you can", WARN)
+        if said := warning.of(block.request):
+            asked.append(f"\n{said}", WARN)
         return [*made, *_foot(asked, look)]
     tail = safe(block.output[-look.width * LAST_OUTPUT * 2 :]).rstrip("\n").split("\n")[-LAST_OUTPUT:]
     made += _barred([Text(line, DIM) for line in tail if line or len(tail) > 1], look)[-LAST_OUTPUT:]

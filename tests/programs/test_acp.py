@@ -240,15 +240,30 @@ async def test_a_question_is_put_to_the_person_in_the_editor(opened, workspace, 
     assert (workspace / "made").exists() == is_made
 
 
+@pytest.mark.parametrize(
+    ("call", "texts"),
+    [
+        (calls("write", path="../out.txt", content="new\n"), [("old\n", "new\n")]),
+        (calls("edit", path="../out.txt", edits=[{"old_text": "o", "new_text": "n"}]), [("old\n", "nld\n")]),
+        (calls("shell", command=f"true {'x' * 300} && touch made"), f"true {'x' * 300} && touch made"),
+        (calls("read", files=[{"path": "app.py"}, {"path": "link"}]), "link"),
+    ],
+    ids=["write", "edit", "a long command", "read"],
+)
 @asynchronous
-async def test_a_question_shows_what_would_be_overwritten(opened, tmp_path):
-    other = tmp_path / "outside.txt"
-    async with opened(calls("write", path=".git/hooks/x", content="new\n"), DONE, flags=["--workspace-edit"]) as editor:
+async def test_a_question_shows_all_that_would_be_done(opened, workspace, call, texts):
+    (workspace.parent / "out.txt").write_text("old\n")
+    (workspace / "link").symlink_to(workspace.parent / "out.txt")
+    async with opened(call, DONE, flags=["--workspace-edit"]) as editor:
         editor.choice = "no"
         await say(editor, "hi")
-        ((call, _),) = editor.asked
-    assert (call.content[0].path.rpartition("/")[2], call.content[0].new_text) == ("x", "new\n")
-    assert not other.exists()
+        ((asked, _),) = editor.asked
+    *what, because = asked.content
+    if isinstance(texts, str):
+        assert texts in what[0].content.text
+    else:
+        assert [(one.old_text, one.new_text) for one in what] == texts
+    assert str(workspace.parent / "out.txt") in because.content.text or "asks before" in because.content.text
 
 
 @asynchronous

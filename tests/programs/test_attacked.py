@@ -1,5 +1,6 @@
 """What somebody may do to a running chat from outside: nothing accepted is lost, nothing is decided for the person."""
 
+import dataclasses
 import os
 import shutil
 import signal
@@ -7,12 +8,14 @@ import socket
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 import scripted
 from stage import argv, facts, run, wait_for
 
-from cass import decisions, exchange, inbox, jsonl, presence, records, send, standing, status
+from cass import decisions, exchange, inbox, presence, records, send, standing, status
 from cass.home import Files
 from cass.records import ApprovalRequest, ToolResult, TurnEnd, User
 
@@ -30,8 +33,12 @@ def pending(files: Files) -> ApprovalRequest:
     return found
 
 
+def call(name: str, **arguments: Any) -> scripted.Answer:
+    return scripted.calls({"name": name, "arguments": arguments})
+
+
 def shell(command: str) -> scripted.Answer:
-    return scripted.calls({"name": "shell", "arguments": {"command": command}})
+    return call("shell", command=command)
 
 
 # ---- messages -------------------------------------------------------------------------------------------------------
@@ -152,29 +159,61 @@ def test_there_is_no_second_worker_when_somebody_cleans_up(removed: str, files: 
 # ---- decisions ------------------------------------------------------------------------------------------------------
 
 
+FORGED: list[dict[str, Any]] = [
+    {"name": "read"},
+    {"arguments": {"path": ".envrc", "content": "harmless"}},
+    {"diff": "@@ -0,0 +1,1 @@\n+harmless\n"},
+    {"reason": "it is harmless"},
+    {"sandboxed": True},
+    {"rule": "write"},
+]
+
+
 def test_only_what_was_shown_is_approved(files: Files) -> None:
-    with scripted.Server([shell("echo real"), scripted.says("done")]) as server:
+    with scripted.Server([call("write", path=".envrc", content="evil\n"), scripted.says("done")]) as server:
         send.send(files, "go", ask=True, flags=flags(server, "--workspace-edit"))
         asked = pending(files)
-        forged = ApprovalRequest(
-            request_id=asked.request_id,
-            tool_call_id=asked.tool_call_id,
-            name="shell",
-            arguments={"command": "ls"},
-            reason="it is harmless",
-            sandboxed=False,
-            created_at=jsonl.now(),
-        )
-        with open(files.live, "ab") as live:
-            live.write(records.encode(forged))
-        refused = run("cass", "approve", files.chat_id, asked.request_id)
-        assert refused.returncode == 1
-        assert "not what waits" in refused.stderr
+        assert asked.diff == "@@ -0,0 +1,1 @@\n+evil\n"
+        for forged in FORGED:
+            with open(files.live, "ab") as live:
+                live.write(records.encode(dataclasses.replace(asked, **forged)))
+            refused = run("cass", "approve", files.chat_id, asked.request_id)
+            assert refused.returncode == 1, forged
+            assert "not what waits" in refused.stderr
         bare = decisions.ask(files, {"do": "approve", "request_id": asked.request_id})
         assert not bare["ok"]
         allowed = {"do": "approve", "request_id": asked.request_id, "digest": decisions.digest(asked)}
         assert decisions.ask(files, allowed) == {"ok": True}
         status.settle(files, 20)
+
+
+def test_a_file_that_changed_while_it_was_asked_about_is_asked_about_again(files: Files, workspace: Path) -> None:
+    edit = call("edit", path=".envrc", edits=[{"old_text": "b", "new_text": "c", "replace_all": True}])
+    (workspace / ".envrc").write_text("a b\n")
+    with scripted.Server([edit, edit, scripted.says("done")]) as server:
+        send.send(files, "go", ask=True, flags=flags(server, "--workspace-edit"))
+        first = pending(files)
+        (workspace / ".envrc").write_text("a b\nb too\n")
+        assert run("cass", "approve", files.chat_id, first.request_id).returncode == 0
+        second = wait_for(lambda: next((r for r in standing.look(files).pending if r != first), None))
+        assert (workspace / ".envrc").read_text() == "a b\nb too\n"
+        assert second.diff == "@@ -1,2 +1,2 @@\n-a b\n-b too\n+a c\n+c too\n"
+        assert run("cass", "approve", files.chat_id, second.request_id).returncode == 0
+        status.settle(files, 20)
+    assert (workspace / ".envrc").read_text() == "a c\nc too\n"
+    refused, done = (result for result in facts(files, ToolResult) if isinstance(result, ToolResult))
+    assert "changed after the user was asked" in refused.content
+    assert done.ok
+
+
+def test_a_question_names_where_every_path_leads(files: Files, workspace: Path) -> None:
+    secret = workspace.parent / "secret"
+    secret.write_text("s")
+    (workspace / "link").symlink_to(secret)
+    read = call("read", files=[{"path": "/etc/hosts"}, {"path": "link"}])
+    with scripted.Server([read, scripted.says("done")]) as server:
+        send.send(files, "go", ask=True, flags=flags(server, "--workspace-edit"))
+        assert pending(files).reason == f"it reads /etc/hosts, {secret}, outside the workspace"
 
 
 def test_what_a_tool_left_behind_cannot_decide_for_the_next_worker(files: Files) -> None:

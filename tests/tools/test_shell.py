@@ -313,7 +313,7 @@ def test_output_that_cannot_be_kept_is_no_failure_of_the_command(tmp_path):
 
 def test_a_workspace_that_is_gone_is_explained(workspace):
     os.rmdir(workspace.root)
-    with pytest.raises(ToolError, match=r"^bash was not started: .*/W: No such file or directory$"):
+    with pytest.raises(ToolError, match=r"^the workspace .*/W cannot be entered: No such file .*; nothing was run$"):
         run(workspace, "true")
 
 
