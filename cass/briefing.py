@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from cass import context, prompt, skills
@@ -18,7 +18,7 @@ def note(desk: Desk, home: Home, records: Sequence[Record]) -> str | None:
     """The note for the next user message; None: nothing has changed. What skills it names can be read from now on."""
     kept = context.kept(records)
     offered = desk.toolbox.names(desk.mode, desk.rules)
-    facts = _skills(desk, home, prompt.told(kept)) | prompt.facts(
+    facts = _skills(desk, home, prompt.told(kept), offered) | prompt.facts(
         mode=desk.mode,
         tools=sorted(offered),
         workspace=str(desk.place.root),
@@ -31,8 +31,9 @@ def note(desk: Desk, home: Home, records: Sequence[Record]) -> str | None:
     return prompt.note(facts, kept)
 
 
-def _skills(desk: Desk, home: Home, told: dict[str, str]) -> dict[str, str]:
-    found = skills.every(home, desk.place.root) if desk.supports_tools else {}
+def _skills(desk: Desk, home: Home, told: dict[str, str], offered: Set[str]) -> dict[str, str]:
+    """Those that the model can read."""
+    found = skills.every(home, desk.place.root) if desk.supports_tools and "read" in offered else {}
     desk.place = replace(desk.place, shelves=skills.shelves(found.values()))
     return skills.facts(found, told)
 

@@ -5,7 +5,7 @@
 What the files say is checked in `written`; provider, key and model are chosen in `connection`. Keys are never shown.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cass import hooks, models, written
@@ -72,6 +72,8 @@ class Settings(NamedTuple):
     sandbox_write: tuple[str, ...] = ()
     """Directories that they may write to there besides, absolute or from ``~/`` on."""
     hooks: tuple[Hook, ...] = ()
+    tools: tuple[str, ...] | None = None
+    """The only tools that the model is offered, as of `Options`; None: all that the mode has."""
     notices: tuple[str, ...] = ()
 
 
@@ -100,6 +102,7 @@ def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: boo
         sandbox_write=tuple(config.get("sandbox_write", ())),
         shell_env=tuple(config.get("shell_env", ())),
         hooks=hooks.of(config.get("hooks", {})),
+        tools=_tools(options.tools if options.tools is not None else config.get("tools")),
         notices=(*files.notices, *_vain(files), *_remarks(files, connection)),
     )
     return _for_model(settings, files.models, length, options.effort or config.get("default_reasoning_effort"))
@@ -146,6 +149,10 @@ def _mode(options: Options, environ: Mapping[str, str], config: Mapping[str, Any
 
 def _first(*said: bool | None) -> bool | None:
     return next((one for one in said if one is not None), None)
+
+
+def _tools(said: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if said is None else tuple(said)
 
 
 def _layout(given: str | None) -> str | None:

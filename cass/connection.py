@@ -5,7 +5,7 @@ Nothing chosen: the first provider whose key variable is set, else a local serve
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +42,8 @@ class Options(NamedTuple):
     net: bool | None = None
     config: Path | None = None
     """In place of ``config.json``."""
+    tools: Sequence[str] | None = None
+    """Names of the only tools that the model is offered; with ``*`` in those of MCP servers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 NAMES = (
     *("provider", "model", "base_url", "api_key_env", "mode", "sandbox", "net", "effort"),
-    *("max_tokens", "max_turns", "max_cost", "max_tool_output", "config", "layout"),
+    *("max_tokens", "max_turns", "max_cost", "max_tool_output", "tools", "config", "layout"),
 )
 """Of the options that a worker takes, and of `layout`."""
 
@@ -17,6 +17,8 @@ def flags(given: Mapping[str, Any]) -> list[str]:
         value = given.get(name)
         if isinstance(value, bool):
             found.append(f"--{name}" if value else f"--no-{name}")
+        elif name == "tools" and value is not None:
+            found += ["--tools", ",".join(value)]
         elif value is not None and name not in ("mode", "layout"):
             found += [f"--{name.replace('_', '-')}", str(value)]
     if mode := given.get("mode"):

@@ -107,6 +107,22 @@ def as_path(ctx: click.Context, option: click.Parameter, value: str | None) -> "
     return None if value is None else Path(value)
 
 
+def _as_tools(ctx: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """Names between commas. One that is surely wrong makes no chat; the person's own tools only a worker knows."""
+    if value is None:
+        return None
+    from cass import tools
+    from cass.home import Home
+
+    names = tuple(filter(None, map(str.strip, value.split(","))))
+    try:
+        if not (Home.find().root / "tools").is_dir():
+            tools.check(names, tools.NAMES)
+    except UsageError as e:
+        raise click.UsageError(str(e), ctx) from e
+    return names
+
+
 _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("-P", "--provider", metavar="ID", help="Provider to ask, such as openai or ollama."),
     click.option("-m", "--model", metavar="MODEL", help="Model to ask."),
@@ -125,6 +141,9 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         "--max-cost", type=click.FloatRange(0, min_open=True), metavar="USD", help="Stop once it has cost that."
     ),
     click.option("--max-tool-output", type=click.IntRange(100), metavar="N", help="Characters of a tool result sent."),
+    click.option(
+        "--tools", callback=_as_tools, metavar="NAMES", help="Offer only these tools, such as read,grep; '' for none."
+    ),
     click.option("--config", callback=as_path, metavar="FILE", help="Use FILE in place of config.json."),
     click.option("--cwd", callback=as_path, metavar="DIR", help="The workspace; default: this directory."),
 ]

@@ -81,7 +81,7 @@ def facts(
     """What a note tells, by name. `system` is the operating system, `date` as ``2026-06-20``; `shell`: its bounds."""
     return {
         "access mode": str(mode),
-        "allowed tools": ", ".join(tools),
+        "allowed tools": ", ".join(tools) or "none",
         "workspace": workspace,
         "bounds": "restricted to the workspace" if bounded else "not restricted to the workspace",
         **({"shell": shell} if shell else {}),

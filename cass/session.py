@@ -18,7 +18,7 @@ Experimental: it may change before 1.0.
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
@@ -47,6 +47,7 @@ from cass.environment import for_tools
 from cass.errors import CassError, ConfigError, UsageError
 from cass.home import Files, Home
 from cass.hooked import Hooked
+from cass.mcp import servers
 from cass.mcp.link import Link
 from cass.providers import Provider
 from cass.questions import Questions
@@ -90,6 +91,8 @@ class Chosen(TypedDict, total=False):
     sandbox: bool | None
     net: bool | None
     config: Path | None
+    allowed_tools: Sequence[str] | None
+    """Names of the only tools that the model is offered, as ``--tools`` takes them; those of `tools` are named, too."""
 
 
 _LIVE = (Delta, ToolStarted, ToolOutput, ApprovalRequest, Status, Notice)
@@ -137,7 +140,11 @@ class Session:
         self._busy = False
         self._questions = Questions()
         self._closing: list[asyncio.Future[None]] = []
-        self.desk = self._make_desk(root)
+        try:
+            self.desk = self._make_desk(root)
+        except CassError:
+            self.chat.close()
+            raise
         self.notices: tuple[str, ...] = ()
         """What the person should know of the settings and of the project's instructions."""
         self.mcp = Link.of(files, root, lambda: self.desk.place.environ, self._tell_news)
@@ -355,12 +362,14 @@ class Session:
     # ---- opening
 
     def _make_desk(self, root: Path) -> Desk:
+        """Raises UsageError for tools that there are not."""
+        toolbox = self._toolbox(root)
         settings = self.settings
         connection = settings.connection
         return Desk(
             records=self.chat.records,
             provider=self._brought.provider or providers.connect(connection),
-            toolbox=self._toolbox(),
+            toolbox=toolbox,
             hooked=Hooked.of(settings.hooks),
             place=Place(
                 root=root,
@@ -394,9 +403,12 @@ class Session:
             keeping=Journal(self.files, chat.family(self.chat.records, self.files)).of_call,
         )
 
-    def _toolbox(self) -> Toolbox:
-        """All tools; what is wrong with the person's own is a notice."""
+    def _toolbox(self, root: Path) -> Toolbox:
+        """The tools that are wanted; what is wrong with the person's own is a notice. Raises UsageError."""
         found, wrong = self._brought.toolbox.joined(self.files.home.root / "tools", self._environ())
+        if self.settings.tools is not None:
+            named = servers.load(self.files.home, root, os.environ).servers
+            found.narrow(self.settings.tools, [server.name for server in named])
         self.settings = self.settings._replace(notices=(*self.settings.notices, *wrong))
         return found
 
@@ -437,7 +449,12 @@ class Session:
 
 
 def _options(provider: str | Provider | None, chosen: Chosen) -> Options:
-    return Options(provider=provider if isinstance(provider, str) else None, **chosen)
+    """As the command line would say it. Raises UsageError for one text in place of names."""
+    given: dict[str, Any] = {**chosen, "tools": chosen.get("allowed_tools")}
+    given.pop("allowed_tools", None)
+    if isinstance(given["tools"], str):
+        raise UsageError("allowed_tools is a list of names, not one text")
+    return Options(provider=provider if isinstance(provider, str) else None, **given)
 
 
 def _home(root: str | Path | None) -> Home:

@@ -1,7 +1,7 @@
 """Tasks: the lines of a file, each a prompt and how it is to be run.
 
 {"prompt", "id"?, "cwd"?, "worktree"?, "provider"?, "model"?, "mode"?, "effort"?, "max_turns"?, "max_tokens"?,
- "max_cost"?}
+ "max_cost"?, "tools"?}
 """
 
 import hashlib
@@ -22,6 +22,7 @@ _OPTIONS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("provider", "model", "mode", "effort"), str),
     **dict.fromkeys(("max_turns", "max_tokens"), int),
     "max_cost": (int, float),
+    "tools": list,
 }
 _KEYS: Mapping[str, type | tuple[type, ...]] = {
     "prompt": str,
@@ -30,7 +31,13 @@ _KEYS: Mapping[str, type | tuple[type, ...]] = {
     "worktree": (bool, str),
     **_OPTIONS,
 }
-_WORDS = {str: "a text", int: "a whole number", (int, float): "a number", (bool, str): "true, or a name"}
+_WORDS = {
+    str: "a text",
+    int: "a whole number",
+    (int, float): "a number",
+    (bool, str): "true, or a name",
+    list: "a list of names",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +118,8 @@ def _check(where: str, key: str, value: Any) -> None:
         raise UsageError(f'{where}: "{key}" is to be {_WORDS[expected]}')
     if key.startswith("max_") and isinstance(value, int | float) and value <= 0:
         raise UsageError(f'{where}: "{key}" is to be more than 0')
+    if isinstance(value, list) and not all(isinstance(name, str) for name in value):
+        raise UsageError(f'{where}: "{key}" is to be {_WORDS[list]}')
     if key == "mode" and value not in tuple(Mode):
         raise UsageError(f'{where}: "mode" is to be one of {", ".join(Mode)}')
     if key == "id" and not _ID.fullmatch(str(value)):

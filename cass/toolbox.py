@@ -6,8 +6,9 @@ from typing import Any
 
 from cass import access, rules, tools
 from cass.access import Effect, Mode
-from cass.errors import UsageError
-from cass.rules import Rules
+from cass.errors import ToolError, UsageError
+from cass.mcp.names import may_name
+from cass.rules import MCP, Rules
 from cass.tools import Tool
 from cass.tools.host import HostTool, as_tool
 
@@ -21,6 +22,7 @@ class Toolbox:
                 raise UsageError(f"there is a tool {host.name} already")
             self._brought[host.name] = Effect(host.effect), as_tool(host)
         self._foreign: dict[str, Tool] = {}
+        self._wanted: tuple[str, ...] | None = None
 
     def joined(self, directory: Path, environ: Mapping[str, str]) -> tuple["Toolbox", list[str]]:
         """This one with the person's own tools of `directory` besides, and what is wrong with some of them."""
@@ -34,6 +36,15 @@ class Toolbox:
                 made._brought[tool.name] = effect, tool
         return made, wrong
 
+    def narrow(self, wanted: tuple[str, ...], servers: Iterable[str]) -> None:
+        """Offer only the tools of these names, whatever the mode. Raises UsageError for a name of none.
+
+        What the tools of the MCP `servers` are called is known later: ``*`` may stand in their names.
+        """
+        names = (*tools.NAMES, *self._brought)
+        tools.check(wanted, names, lambda name: any(may_name(name, server) for server in servers))
+        self._wanted = wanted
+
     def settle(self, foreign: Mapping[str, Tool]) -> None:
         """Offer these tools of MCP servers, until it is said again. No other tool is called as one of them."""
         self._foreign = {name: tool for name, tool in foreign.items() if name not in self._brought}
@@ -43,10 +54,17 @@ class Toolbox:
         is_free = mode is not Mode.READ_ONLY
         foreign = (name for name in self._foreign if is_free or rules.naming(given.allow, name))
         brought = (name for name, (effect, _) in self._brought.items() if access.offers(mode, effect))
-        return access.tools(mode).union(brought, foreign)
+        return frozenset(filter(self._is_wanted, access.tools(mode).union(brought, foreign)))
+
+    def _is_wanted(self, name: str) -> bool:
+        return (
+            self._wanted is None or name in self._wanted or (name.startswith(MCP) and rules.naming(self._wanted, name))
+        )
 
     def find(self, name: str) -> Tool:
         """The tool of that name; raises ToolError."""
+        if self._wanted is not None and not self._is_wanted(name):
+            raise ToolError(f"{name} is unavailable in this chat; go on with {', '.join(self._wanted) or 'no tools'}")
         if name in self._brought:
             return self._brought[name][1]
         return self._foreign[name] if name in self._foreign else tools.find(name)

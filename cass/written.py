@@ -100,6 +100,7 @@ _CONFIG: dict[str, Check] = {
     "ask": _RULES,
     "deny": _RULES,
     "hooks": (hooks.is_some, hooks.EXPECTED),
+    "tools": _list_of((_TEXT[0], "names of tools")),
     "shell_env": _list_of((lambda value: isinstance(value, str) and is_entry(value), "NAME, NAM* or NAME=value")),
 }
 _PROVIDER: dict[str, Check] = {

@@ -40,6 +40,14 @@ def _fit(text: str) -> str:
     return re.sub(r"[^a-zA-Z0-9-]+", "_", text).strip("_") or "x"
 
 
+def may_name(pattern: str, server: str) -> bool:
+    """Whether some tool of `server` may be called as `pattern` says, which may hold ``*``."""
+    said, star, _ = pattern.partition("*")
+    begins = (f"{PREFIX}{server}__", f"{PREFIX}{_fit(server)[:20]}__")
+    is_near = any(said.startswith(begin) or (star and begin.startswith(said)) for begin in begins)
+    return is_near and re.fullmatch(r"[a-zA-Z0-9_*-]+", pattern) is not None
+
+
 def offered(server: Server, listed: Iterable[Any]) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """What a server lists and its entry lets through: name to ``{"tool", "description", "parameters"}``, sorted.
 

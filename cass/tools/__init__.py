@@ -2,19 +2,20 @@
 
 import importlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cass.access import Effect
-from cass.errors import ToolError
+from cass.errors import ToolError, UsageError
+from cass.rules import MCP
 from cass.tools.paths import Place
 from cass.tools.tool import Outcome, Tool
 
 if TYPE_CHECKING:
     from cass.tools.hook import Said
 
-__all__ = ["NAMES", "Outcome", "Tool", "call_hook", "find", "own_tools", "schema", "schemas"]
+__all__ = ["NAMES", "Outcome", "Tool", "call_hook", "check", "find", "own_tools", "schema", "schemas"]
 
 NAMES = ("ls", "read", "grep", "write", "edit", "shell")
 
@@ -25,6 +26,15 @@ def find(name: str) -> Tool:
         raise ToolError(f"unknown tool '{name}'")
     tool: Tool = importlib.import_module(f"cass.tools.{name}").TOOL
     return tool
+
+
+def check(names: Iterable[str], known: Iterable[str], foreign: Callable[[str], bool] = lambda _: True) -> None:
+    """Raise UsageError for a name of none of the `known` tools. `foreign`: whether an MCP server may have it."""
+    known = tuple(known)
+    for name in names:
+        if not (foreign(name) if name.startswith(MCP) else name in known):
+            there = ", ".join((*known, f"{MCP}SERVER__TOOL"))
+            raise UsageError(f'--tools, or "tools" in the configuration: there is no tool {name!r}; there are {there}')
 
 
 def own_tools(directory: Path, environ: Mapping[str, str]) -> tuple[list[tuple[Effect, Tool]], list[str]]:
