@@ -171,7 +171,7 @@ def lines(steps: Sequence[Step], root: str) -> list[str]:
     place = _place(Home(Path(root)), root)
     names = [quoted(named(step.path, place)) for step in steps]
     width = min(max(map(len, names), default=0), 50)
-    return [f"  {name:{width}}  {_words(step)}" for name, step in zip(names, steps, strict=True)]
+    return [f"  {name:{width}}  {_words(step)}{_remark(step, root)}" for name, step in zip(names, steps, strict=True)]
 
 
 def _words(step: Step) -> str:
@@ -181,3 +181,12 @@ def _words(step: Step) -> str:
         return "remove it"
     size = f"{step.to.size:,} bytes"
     return f"make it again, {size}" if step.now is None else f"take it back to {size}"
+
+
+def _remark(step: Step, root: str) -> str:
+    """What is unusual about a file that is to change: the journal says so, and whoever can write it may have lied."""
+    if step.conflict:
+        return ""
+    reached = reach(step.path, _place(Home(Path(root)), root), write=True)
+    said = ["outside the workspace"] * (not reached.inside) + ["other programs run or trust it"] * reached.guarded
+    return f" ({', '.join(said)})" if said else ""

@@ -24,11 +24,14 @@ from typing import Any, NamedTuple
 from cass import jsonl
 from cass.home import Files, Home, create_private, make_private
 from cass.names import quoted, unquoted
+from cass.pattern import pattern
 
 LIMIT = 32 << 20
 """Bytes of a file that are kept; of a larger one only the hash is, so that a change of it costs no disk."""
 _HEAD = 1 << 16
 """A line is shorter: paths are 4 KiB at most, and four times that when they are quoted."""
+
+_SHA256 = pattern(r"[0-9a-f]{64}")
 
 Call = tuple[str, int]
 """A tool call of a chat and of all its branches: id of the assistant's message, and its place in it from 0.
@@ -218,12 +221,13 @@ def content(home: Home, state: State) -> bytes | None:
 
 def is_kept(home: Home, state: State) -> bool:
     """Whether there is a content to go back to."""
-    return (home.blobs / state.sha256).is_file()
+    path = home.blobs / state.sha256
+    return path.is_file() and path.stat().st_size == state.size
 
 
 def journals(home: Home) -> list[Path]:
     """All journals, by name."""
-    return sorted(home.edits.glob("*.jsonl"))
+    return sorted(path for path in home.edits.glob("*.jsonl") if path.is_file())
 
 
 def family_of(journal: Path) -> str:
@@ -235,7 +239,7 @@ def family_of(journal: Path) -> str:
 
 
 def edits(journal: Path) -> list[Edit]:
-    """All that a journal says, in order; a damaged line is passed over."""
+    """All that a journal says, in order; a damaged line is passed over, and one that no cass has written."""
     return [edit for line in journal.read_bytes().split(b"\n") if (edit := _decode(line))]
 
 
@@ -263,19 +267,28 @@ def _decode(line: bytes) -> Edit | None:
     value = _load(line)
     try:
         call = value["call"]
+        path = unquoted(value["path"])
+        if os.path.normpath(path) != path or not path.startswith("/") or "\0" in path:
+            return None
         return Edit(
-            unquoted(value["path"]),
+            path,
             _state(value["before"]),
             _state(value["after"]),
             (str(call[0]), int(call[1])) if call else None,
             str(value["at"]),
         )
-    except (LookupError, TypeError, ValueError, AttributeError):
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         return None
 
 
 def _state(value: Any) -> State | None:
-    return None if value is None else State(str(value["sha256"]), int(value["mode"]), int(value["size"]))
+    """Raises LookupError, TypeError, ValueError."""
+    if value is None:
+        return None
+    found = State(str(value["sha256"]), int(value["mode"]), int(value["size"]))
+    if not _SHA256.fullmatch(found.sha256) or not 0 <= found.mode <= 0o7777 or not 0 <= found.size < 1 << 63:
+        raise ValueError
+    return found
 
 
 # ---- going back -----------------------------------------------------------------------------------------------------

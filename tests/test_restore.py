@@ -1,4 +1,6 @@
 import asyncio
+import hashlib
+import json
 import os
 import signal
 import stat
@@ -7,6 +9,7 @@ import sys
 import time
 from contextlib import aclosing
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import example, given, settings
@@ -307,6 +310,86 @@ def test_a_content_that_was_tampered_with_is_not_brought_back(author):
         blob.write_text("evil")
     assert words(author, author.restore(point)) == {"one": "what it held is not kept any more"}
     assert (author.root / "one").read_text() == "after"
+
+
+EVIL = b"evil"
+
+
+def forge(author, **said) -> None:
+    """Write a line into the journal as a tool could that nothing holds back, with a content to go with it."""
+    home = author.files.home
+    state = {"sha256": hashlib.sha256(EVIL).hexdigest(), "mode": 0o644, "size": len(EVIL)}
+    home.blobs.mkdir(exist_ok=True)
+    home.edits.mkdir(exist_ok=True)
+    (home.blobs / state["sha256"]).write_bytes(EVIL)
+    given = {"family": author.files.chat_id, "before": state, "after": None, "call": None, "at": "2999"}
+    changed = {key: state | value if isinstance(value, dict) else value for key, value in said.items()}
+    with open(author.files.edits, "ab") as file:
+        file.write(json.dumps(given | changed).encode() + b"\n")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"path": "/tmp/a\0b"},
+        {"path": '"/tmp/a\\000b"'},
+        {"path": "new"},
+        {"path": "~/new"},
+        {"path": ""},
+        {"path": "/x" * 3000},
+        {"path": "/"},
+        {"path": "/proc/self/mem"},
+        {"path": "/dev/null"},
+        {"path": "{home}/config.json"},
+        {"path": "{root}/../new"},
+        {"path": "{root}/notes.txt"},
+        *(
+            {"path": "{root}/new", "before": {"sha256": one}}
+            for one in ("../../one", "a\0b", "", ".", "x" * 300, "0" * 64)
+        ),
+        *({"path": "{root}/new", "before": {"mode": one}} for one in (-1, 10**30, "1" * 5000, None)),
+        *({"path": "{root}/new", "before": {"size": one}} for one in (-1, 10**30, 1, float("inf"), "x")),
+        {"path": "{root}/new", "call": ["a", float("inf")]},
+        {"path": "{root}/new", "call": {"a": 1}},
+        {"path": 5},
+    ],
+    ids=lambda said: str(said)[:60],
+)
+def test_a_forged_line_of_the_journal_changes_nothing_that_no_line_could_change(author, said):
+    author.say("begin")
+    point = last(author, Kind.USER)
+    author.write("one", "after")
+    names = {"home": author.files.home.root, "root": author.root}
+    path = said["path"].format(**names) if isinstance(said["path"], str) else said["path"]
+    forge(author, **said | {"path": path})
+    found = author.restore(point)
+    assert [step.path for step in found if not step.conflict] == [str(author.root / "one")]
+    assert tree(author.root) == {"notes.txt": (b"nothing here\n", 0o644), "app.py": ANY}
+    assert not (author.files.home.root / "config.json").exists()
+
+
+def test_a_plan_says_what_is_outside_and_what_other_programs_run(author, tmp_path):
+    author.say("begin")
+    point = last(author, Kind.USER)
+    for path in (tmp_path / "outside", author.root / ".envrc", author.root / "one", tmp_path / ".bashrc"):
+        forge(author, path=str(path))
+    said = {line.split()[0]: line.partition("bytes")[2] for line in restore.lines(author.plan(point), str(author.root))}
+    assert said == {
+        str(tmp_path / "outside"): " (outside the workspace)",
+        str(tmp_path / ".bashrc"): " (outside the workspace, other programs run or trust it)",
+        ".envrc": " (other programs run or trust it)",
+        "one": "",
+    }
+
+
+@pytest.mark.parametrize("kind", ["fifo", "directory"])
+def test_a_journal_that_is_no_file_is_none(author, kind):
+    author.write("one", "before")
+    point = last(author)
+    author.write("one", "after")
+    path = author.files.home.edits / "2026-01-01-000000-aaaa.jsonl"
+    os.mkfifo(path) if kind == "fifo" else path.mkdir()
+    assert words(author, author.restore(point)) == {"one": ""}
 
 
 def test_a_file_that_cannot_be_written_stays_and_the_others_go_on(author):
