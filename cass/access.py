@@ -54,6 +54,8 @@ class Reach(NamedTuple):
     """A file that makes other programs run something: below ``.git`` or ``.cass``, ``.envrc``, editors' task files."""
     private: bool = False
     """Below the home of cass."""
+    secret: bool = False
+    """In the workspace, but where credentials are kept: never `inside`."""
 
 
 class Action(NamedTuple):
@@ -100,7 +102,10 @@ def decide(mode: Mode, rules: Rules, action: Action) -> Decision:
         if reach.private:
             return Deny(f"{reach.path} belongs to cass itself and is closed to tools in every mode")
         if mode is Mode.READ_ONLY and not reach.inside:
-            return Deny(f"{reach.path} is outside the workspace; {mode} mode reads only inside it")
+            why = f"{mode} mode reads only inside it"
+            if reach.secret:
+                return Deny(f"{reach.path} is where credentials are kept, and so as if outside the workspace; {why}")
+            return Deny(f"{reach.path} is outside the workspace; {why}")
     if rule := _first(rules.deny, action):
         return Deny(f"the rule {rule} denies it")
     if rule := _first(rules.ask, action):
@@ -150,7 +155,8 @@ def _unusual(action: Action) -> list[str]:
     """Every path that the person is to know of, where it leads in the end: arguments may name a link."""
     found: dict[str, dict[str, None]] = {}
     for reach in action.reaches:
-        why = "which other programs run or trust" if reach.write and reach.guarded else "outside the workspace"
+        why = "where credentials are kept" if reach.secret else "outside the workspace"
+        why = "which other programs run or trust" if reach.write and reach.guarded else why
         if not reach.inside or (reach.write and reach.guarded):
             found.setdefault(f"it {'writes' if reach.write else 'reads'} {{}}, {why}", {})[reach.path] = None
     return [words.format(", ".join(paths)) for words, paths in found.items()]

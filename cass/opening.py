@@ -20,7 +20,7 @@ from cass.records import Meta, Record, User
 def new(home: Home, cwd: Path, settings: Settings, options: Options) -> Files:
     """Make a chat in the workspace `cwd`."""
     root = workspace(str(cwd))
-    check_mode(settings.mode, root)
+    check_mode(settings.mode, root, home)
     instructions = config.instructions(home, root)
     return chat.create(
         home,
@@ -86,8 +86,14 @@ def check_cwd(files: Files, cwd: Path | None) -> None:
         raise UsageError(f"--cwd: {text}")
 
 
-def check_mode(mode: Mode, root: Path) -> None:
-    """Raise UsageError where `root` is too much to give to workspace-edit."""
+def check_mode(mode: Mode, root: Path, home: Home) -> None:
+    """Raise UsageError where `root` is too much to give to workspace-edit, or cass's own to a mode that changes files.
+
+    No tool may do anything there, and a sandboxed command, which writes to its workspace, could speak for the person.
+    """
+    kept = next((one for one in (home, Home.find({})) if root.is_relative_to(one.root.resolve())), None)
+    if kept is not None and mode is not Mode.READ_ONLY:
+        raise UsageError(f"{root} lies in {kept.root}, which is closed to tools: name another directory with --cwd")
     # Above the home directory all of it is in the workspace: programs, start files, other people's homes.
     if mode is Mode.WORKSPACE_EDIT and Path.home().resolve().is_relative_to(root):
         raise UsageError(f"{root} cannot be the workspace of {mode} mode: name a directory below it with --cwd")

@@ -265,7 +265,7 @@ def _directory(at_work: Search, walk: Walk, path: str, prefix: str, include: Pat
         if walk.heavy:
             at_work.notes.append(f"not entered: {', '.join(sorted(walk.heavy)[:5])} (name one to search it)")
         if walk.denied:
-            at_work.notes.append(f"{walk.denied:,} {DENIED}")
+            at_work.notes.append(f"{walk.denied:,} {DENIED}, or where credentials are kept")
         if walk.unreadable:
             at_work.notes.append(f"{walk.unreadable:,} not readable")
 

@@ -68,7 +68,7 @@ from cass.records import (
 from cass.rules import denied_paths
 from cass.snapshots import Journal
 from cass.toolbox import Toolbox
-from cass.tools import sandbox
+from cass.tools import hidden, sandbox
 from cass.tools.host import HostTool
 from cass.tools.paths import Place
 from cass.turn import Turn
@@ -127,7 +127,7 @@ class Session:
         if meta is None:
             raise CassError(f"{files.chat} holds no meta record: it is no chat")
         root = opening.workspace(str(cwd or meta.cwd))
-        opening.check_mode(self.settings.mode, root)
+        opening.check_mode(self.settings.mode, root, files.home)
         self.settings = opening.of_project(self.settings, files.home, root)
         self.files = files
         self.chat = chat.Chat(files, self.settings.mode)
@@ -260,7 +260,7 @@ class Session:
         """A narrower mode holds at once, a wider one from the next turn. Raises UsageError where it cannot be."""
         if mode.width > self._widest.width:
             raise UsageError(f"a worker that a tool of another chat started is never wider than {self._widest}")
-        opening.check_mode(mode, self.desk.place.root)
+        opening.check_mode(mode, self.desk.place.root, self.files.home)
         self.desk.mode = mode
         self.chat.sign(mode)
         self.show(self.state)
@@ -382,6 +382,7 @@ class Session:
                 net=settings.net,
                 writable=settings.sandbox_write,
                 denied=denied_paths(settings.rules),
+                kept=hidden.kept_in(str(root), os.environ),
             ),
             model=settings.model,
             provider_name=connection.provider,

@@ -9,6 +9,7 @@ from cass import chat, config, opening
 from cass.access import Mode
 from cass.config import Options
 from cass.errors import CassError, UsageError
+from cass.home import Home
 from cass.records import Meta, System, User, dump
 
 AT = "2026-06-20T14:30:12.345Z"
@@ -114,9 +115,22 @@ def test_the_home_and_what_it_lies_in_are_too_much_for_workspace_edit(tmp_path, 
     }[where]
     if mode is Mode.WORKSPACE_EDIT and where != "below":
         with pytest.raises(UsageError, match="--cwd"):
-            opening.check_mode(mode, root)
+            opening.check_mode(mode, root, Home(tmp_path / "home"))
     else:
-        opening.check_mode(mode, root)
+        opening.check_mode(mode, root, Home(tmp_path / "home"))
+
+
+@pytest.mark.parametrize("mode", Mode)
+@pytest.mark.parametrize("where", ["", "conversations", "elsewhere"])
+def test_what_cass_keeps_is_no_workspace_to_change(tmp_path, mode, where):
+    (tmp_path / "link").symlink_to(tmp_path / "home")
+    for home in (Home(tmp_path / "home"), Home(tmp_path / "link")):
+        root = Home.find({}).root.resolve() if where == "elsewhere" else tmp_path.resolve() / "home" / where
+        if mode is Mode.READ_ONLY:
+            opening.check_mode(mode, root, home)
+        else:
+            with pytest.raises(UsageError, match="closed to tools: name another directory with --cwd"):
+                opening.check_mode(mode, root, home)
 
 
 def test_another_workspace_is_recorded_and_the_same_one_is_not(home, workspace, tmp_path):

@@ -137,7 +137,7 @@ class Room:
 
     def set_mode(self, mode: Mode) -> None:
         """Raises CassError where it cannot be."""
-        opening.check_mode(mode, self._root)
+        opening.check_mode(mode, self._root, self.files.home)
         if presence.is_running(self.files):
             self._decide({"do": "mode", "mode": mode})
             # What the worker said of its mode before that must not be told any more.

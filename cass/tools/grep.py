@@ -2,6 +2,7 @@
 
 import codecs
 import fnmatch
+import glob
 import json
 import os
 import re
@@ -14,6 +15,7 @@ from cass.access import Action
 from cass.errors import ToolError
 from cass.tools.arguments import Given
 from cass.tools.child import Child
+from cass.tools.hidden import is_below
 from cass.tools.paths import Place, failure, named, reach
 from cass.tools.tool import Arguments, Outcome, Tool
 
@@ -84,7 +86,9 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
     asked["paths"] = [(path, named(path, place)) for path in paths if path not in missing]
     asked["closed"] = place.homes
     asked["root"] = str(place.root).rstrip("/")
-    asked["denied"] = _denied(place.denied)
+    # One that was decided about by its name is searched.
+    kept = [top for top in place.kept if not any(is_below(path, top) for path in paths)]
+    asked["denied"] = _denied((*place.denied, *(glob.escape(top) + end for top in kept for end in ("", "/*"))))
     parts = [error + "\n" for error in errors]
     try:
         async with aclosing(_output(asked, place)) as pieces:

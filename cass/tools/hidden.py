@@ -107,6 +107,12 @@ def credentials(environ: Mapping[str, str]) -> set[str]:
     return {path for path in map(os.path.realpath, readable) if path != "/"}
 
 
+def kept_in(root: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Places of credentials below the workspace `root`, there or not; none of which it is in itself."""
+    found = {os.path.realpath(path) for path in (*_usual(homes(environ)), *_named(environ))}
+    return tuple(sorted(path for path in found if path != root and is_below(path, root)))
+
+
 @functools.cache
 def _usual(homes: frozenset[str]) -> frozenset[str]:
     """Where credentials would be, whether they are there or not."""

@@ -112,6 +112,8 @@ class Place:
     """Directories elsewhere that it may write to there, as the person named them."""
     denied: tuple[str, ...] = ()
     """Patterns as of `fnmatch`, of absolute resolved paths: grep leaves out what matches one, and all below it."""
+    kept: tuple[str, ...] = ()
+    """Where credentials are kept in the workspace, resolved: as if they were outside of it."""
     shelves: tuple[str, ...] = ()
     """Can be read wherever they lie, as if they were in the workspace: directories with all below them, and files,
     absolute and resolved."""
@@ -145,12 +147,14 @@ def _reach(text: str, place: Place, write: bool) -> Reach:
     _check_length(path, text)  # links may have made it longer
     homes = place.homes
     own = any(_is_below(path, home) for home in homes) or _has_ancestor(path, homes)
+    secret = any(_is_below(path, top) for top in place.kept)
     shelved = not write and any(_is_below(path, shelf) for shelf in place.shelves)
     readable = shelved or (not write and any(_is_below(path, os.path.join(home, "docs")) for home in homes))
     return Reach(
         path=path,
         write=write,
-        inside=shelved or _is_below(path, str(place.root)),
+        inside=shelved or (_is_below(path, str(place.root)) and not secret),
+        secret=secret,
         guarded=is_guarded(path) or (write and _is_of_repository(path, str(place.root))),
         private=(own and not readable) or _PROCESS.match(path) is not None,
     )

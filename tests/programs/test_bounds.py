@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import scripted
-from stage import facts
+from stage import end_worker, facts
 
-from cass import exchange, prompt
-from cass.home import Files
+from cass import chat, exchange, prompt, send
+from cass.home import Files, Home
 from cass.records import ToolResult, User
 
 SECRET = "the-secret-of-the-outside"
@@ -157,3 +157,74 @@ def test_what_a_tool_gives_back_is_data_and_is_never_taken_for_anything_else(
     assert not (workspace / "PWNED").exists()
     assert [message.mode for message in facts(files, User) if isinstance(message, User)] == ["read-only"]
     assert prompt.told(facts(files))["access mode"] == "read-only"
+
+
+@pytest.fixture
+def person(home: Home) -> Path:
+    """The person's home directory, with keys in it, and cass's home too."""
+    top = home.root.parent
+    for name, content in ((".ssh/id", SECRET), (".netrc", SECRET), ("notes", SECRET)):
+        (top / name).parent.mkdir(exist_ok=True)
+        (top / name).write_text(content)
+    return top
+
+
+KEPT: list[tuple[str, dict[str, Any]]] = [
+    ("read", {"path": ".ssh/id"}),
+    ("read", {"path": "~/.netrc"}),
+    ("read", {"files": [{"path": "notes"}, {"path": "{home}/.ssh/../.ssh/id"}]}),
+    ("ls", {"path": ".ssh"}),
+    ("grep", {"query": "secret", "paths": [".ssh"]}),
+]
+
+
+def chat_in(home: Home, cwd: Path) -> Files:
+    return chat.create(home, cwd=cwd.resolve(), provider="demo", model="demo", system="x")
+
+
+def test_in_the_home_directory_credentials_are_as_if_outside(home: Home, person: Path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(person))
+    calls = [spelled(call, home=person) for call in KEPT]
+    files = chat_in(home, person)
+    *kept, found = results(files, "readonly", *calls, {"name": "grep", "arguments": {"query": "secret"}})
+    assert all("is where credentials are kept" in result for result in kept)
+    assert not any(SECRET in result for result in kept)
+    assert (found.count(SECRET), "where credentials are kept" in found) == (1, True)
+    assert "notes" in found
+    send.stop(files, 10)
+    inside = results(chat_in(home, person / ".ssh"), "readonly", {"name": "read", "arguments": {"path": "id"}})
+    assert SECRET in inside[0]
+
+
+def test_in_full_access_they_are_read_where_they_are_named(home: Home, person: Path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(person))
+    calls = [spelled(call, home=person) for call in KEPT]
+    *read, _, found = results(chat_in(home, person), "full-access", *calls)
+    assert all(SECRET in result for result in [*read, found])
+
+
+@pytest.mark.parametrize("mode", ["readonly", "workspace-edit", "full-access"])
+def test_a_home_of_cass_in_the_workspace_is_closed(mode: str, workspace: Path, monkeypatch) -> None:
+    home = Home(workspace / "kept")
+    monkeypatch.setenv("CASS_HOME", str(home.root))
+    home.make()
+    home.config.write_text('{"max_turns": 77}')
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("read", {"path": "kept/config.json"}),
+        ("ls", {"path": "kept"}),
+        ("grep", {"query": "max_turns"}),
+    ]
+    files = chat_in(home, workspace)
+    read, listed, found = results(files, mode, *map(spelled, calls))
+    end_worker(files)
+    assert "belongs to cass itself" in read
+    assert "belongs to cass itself" in listed
+    assert "77" not in found
+
+
+def spelled(call: tuple[str, dict[str, Any]], **names: Path) -> dict[str, Any]:
+    name, arguments = call
+    text = json.dumps(arguments)
+    for key, value in names.items():
+        text = text.replace(f"{{{key}}}", str(value))
+    return {"name": name, "arguments": json.loads(text)}
