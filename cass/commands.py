@@ -40,6 +40,7 @@ SLASH = (
     Command("/compact", "replace the conversation by a summary of it", Runs.IN_LINE, "[FOCUS]"),
     Command("/queue", "pick what waits and take it back", Runs.COMPOSER),
     Command("/resume", "pick a chat of this directory, or go to one", Runs.COMPOSER, "[CHAT]"),
+    Command("/agents", "pick an agent of this chat and look at what it does", Runs.COMPOSER),
     Command("/branch", "go on from an earlier point, in a new chat", Runs.COMPOSER),
     Command("/restore", "take files back to an earlier point of this chat", Runs.COMPOSER),
     Command("/model", "pick a model, or use one from now on", Runs.IN_LINE, "[[PROVIDER] MODEL]"),

@@ -49,9 +49,21 @@ class Pane:
         own = environ["TMUX_PANE"]
         rows = int(_tmux("display-message", "-p", "-t", own, "#{pane_height}").strip() or 0)
         size = max(rows - COMPOSER_ROWS - 1, SMALLEST_VIEWER)
-        passed = [f"-e{name}={environ[name]}" for name in _PASSED if name in environ]
         guarded = shlex.join(["sh", "-c", _WHILE, "sh", str(os.getpid()), *command])
-        split = ["split-window", "-d", "-b", "-v", "-l", str(size), "-t", own, "-P", "-F", "#{pane_id}", *passed]
+        split = [
+            "split-window",
+            "-d",
+            "-b",
+            "-v",
+            "-l",
+            str(size),
+            "-t",
+            own,
+            "-P",
+            "-F",
+            "#{pane_id}",
+            *_passed(environ),
+        ]
         return cls(_tmux(*split, guarded).strip(), own)
 
     def fit(self, rows: int) -> None:
@@ -111,8 +123,26 @@ class Pane:
         return True
 
 
+_STAYS = """"$@" || { printf '\\nstatus %s; Enter closes this pane\\n' $?; read -r _; }"""
+"""What went wrong is read before its pane is gone."""
+
+
+def beside(command: Sequence[str], environ: Mapping[str, str], viewer: str | None) -> None:
+    """Run `command` in a pane that ends with it and has the keyboard. Raises CassError in tmux's words.
+
+    It takes half the width of a viewer's pane, else half the height of our own: below a viewer no height would be ours
+    to share.
+    """
+    place = ["-h", "-t", viewer] if viewer else ["-v", "-t", environ["TMUX_PANE"]]
+    _tmux("split-window", *place, *_passed(environ), shlex.join(["sh", "-c", _STAYS, "sh", *command]))
+
+
 _PASSED = ("CASS_HOME", "HOME", "NO_COLOR", "CLICOLOR", "FORCE_COLOR", "COLORTERM", "LANG", "LC_ALL", "LC_CTYPE")
 """A new pane has the environment of tmux's server, not ours."""
+
+
+def _passed(environ: Mapping[str, str]) -> list[str]:
+    return [f"-e{name}={environ[name]}" for name in _PASSED if name in environ]
 
 
 def _tmux(*command: str) -> str:

@@ -11,10 +11,11 @@ from typing import Any, Protocol
 from cass import catalogue, commands, listing, standing
 from cass.access import Mode
 from cass.amounts import columns, money
-from cass.composer import subcommand
+from cass.composer import agents, subcommand
 from cass.composer.branching import Branching
 from cass.composer.choice import Choice
 from cass.composer.seat import Seat
+from cass.composer.transcript import Transcript
 from cass.errors import CassError, UsageError
 from cass.visible import safe, safe_line
 
@@ -23,6 +24,7 @@ class Desk(Protocol):
     """What a command may use of the composer."""
 
     seat: Seat
+    transcript: Transcript
     branching: Branching
     choice: Choice
 
@@ -99,6 +101,9 @@ class Slash:
             listing.choices(seat.files.home, others, standing.look),
             lambda n: self._desk.leave("--resume", others[n].chat_id),
         )
+
+    def agents(self, _: str) -> None:
+        agents.pick(self._desk, self._line)
 
     def branch(self, _: str) -> None:
         self._desk.branching.branch()

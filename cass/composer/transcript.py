@@ -60,6 +60,10 @@ class Transcript:
     def resize(self) -> None:
         """The terminal may have another width now."""
 
+    def pane(self) -> str | None:
+        """Id of the pane of tmux that it has for itself, if it has one."""
+        return None
+
     def fit(self, rows: int, *, may_shrink: bool) -> None:
         """The composer needs so many rows; where it shares them with the transcript it may get them."""
 
@@ -157,6 +161,9 @@ class Paned(Transcript):
         if self._is_open() and self._pane is not None:
             self._pane.scroll(direction)
         return True
+
+    def pane(self) -> str | None:
+        return self._pane.id if self._pane is not None and self._pane.is_open() else None
 
     def fit(self, rows: int, *, may_shrink: bool) -> None:
         """More rows at once, fewer only after a while: what comes and goes moves nothing."""

@@ -14,7 +14,7 @@ import pytest
 from stage import argv, end_worker, facts, wait_for
 from terminal import Pty, Tmux
 
-from cass import catalogue, presence
+from cass import catalogue, chat, presence, records
 from cass.home import Files, Home
 from cass.launch import choose_layout, raw
 from cass.records import TurnEnd, User
@@ -428,3 +428,99 @@ def test_what_was_typed_in_line_mode_is_what_raw_mode_would_have_given(typed, as
 )
 def test_panes_are_for_tmux_and_a_popup_is_no_pane(wanted, environ, layout):
     assert choose_layout(wanted, environ) == layout
+
+
+# ---- an agent's chat beside the one it works for
+
+
+def agent_of(files: Files, said: str) -> Files:
+    made = chat.create(
+        files.home, cwd=Path.cwd(), provider="demo", model="demo", system="s", agent_of=files.chat_id, depth=1
+    )
+    with open(made.chat, "ab") as file:
+        file.write(records.encode(User(id="u", content=said, created_at="2026-06-20T12:00:00.000Z")))
+        end = TurnEnd(turn="u", answers=("u",), outcome="done", created_at="2026-06-20T12:00:00.000Z")
+        file.write(records.encode(end))
+    return made
+
+
+def sizes(tmux: Tmux) -> str:
+    return tmux.do("list-panes", "-F", "#D #{pane_left} #{pane_top} #{pane_width} #{pane_height} #{pane_active}")
+
+
+def pick_agent(tmux: Tmux, said: str) -> None:
+    tmux.type("/agents")
+    tmux.press("Enter")
+    tmux.until("look at an agent")
+    tmux.type(said)
+    tmux.until(f"❯ {said}")
+    tmux.press("Enter")
+
+
+@pytest.mark.parametrize("layout", ["panes", "inline"])
+def test_an_agent_that_is_picked_has_a_pane_for_itself_and_leaves_the_others_as_they_were(
+    tmp_path, home, workspace, layout
+):
+    with tmux_of(tmp_path, "--layout", layout, inside=True) as tmux:
+        tmux.until(READY)
+        if layout == "panes":
+            tmux.until(lambda: len(tmux.panes()) == 2)
+        parent = only(home)
+        agent_of(parent, "count the sleeps")
+        shown = agent_of(parent, "find slow tests")
+        before, panes = sizes(tmux), set(tmux.panes())
+        pick_agent(tmux, "slow")
+        tmux.until(lambda: len(tmux.panes()) == len(panes) + 1)
+        (pane,) = set(tmux.panes()) - panes
+        tmux.until("❯ find slow tests", pane=pane)
+        tmux.until(READY, pane=pane)
+        assert f"{pane} " in next(line for line in sizes(tmux).splitlines() if line.endswith(" 1"))
+        tmux.do("send-keys", "-t", pane, "-l", "where is main defined?")
+        tmux.do("send-keys", "-t", pane, "Enter")
+        wait_for(lambda: len(facts(shown, TurnEnd)) == 2)
+        tmux.do("send-keys", "-t", pane, "C-d")
+        tmux.until(lambda: sizes(tmux) == before)
+        tmux.type("list .")
+        tmux.press("Enter")
+        wait_for(lambda: facts(parent, TurnEnd))
+        tmux.press("C-d")
+        tmux.until("Resume this chat with")
+
+
+def test_a_pane_of_an_agent_that_cannot_be_shown_says_why_before_it_closes(panes, home):
+    shown = agent_of(only(home), "find slow tests")
+    known = set(panes.panes())
+    panes.type("/agents")
+    panes.press("Enter")
+    panes.until("look at an agent")
+    shown.chat.unlink()
+    panes.press("Enter")
+    panes.until(lambda: len(panes.panes()) == 3)
+    (pane,) = set(panes.panes()) - known
+    panes.until("Enter closes this pane", pane=pane)
+    assert f"no chat '{shown.chat_id}'" in panes.screen(pane).replace("\n", "")
+    panes.do("send-keys", "-t", pane, "Enter")
+    panes.until(lambda: set(panes.panes()) == known)
+
+
+def test_without_tmux_an_agent_that_is_picked_is_gone_to_and_the_way_back_is_said(inline, home):
+    parent = only(home)
+    inline.type("/agents")
+    inline.press("Enter")
+    inline.until("no agent works, or worked, for this chat")
+    shown = agent_of(parent, "find slow tests")
+    pick_agent(inline, "slow")
+    inline.until(f"back from there: /resume {parent.chat_id}")
+    inline.until(f"cass  {shown.chat_id}")
+    inline.until("❯ find slow tests")
+    inline.until(lambda: READY in inline.screen())
+    inline.type(f"/resume {parent.chat_id}")
+    inline.press("Enter")
+    inline.until(lambda: inline.screen(history=True).count(f"cass  {parent.chat_id}") == 2)
+
+
+def test_agents_are_in_no_list_of_chats_to_go_to(inline, home):
+    agent_of(only(home), "find slow tests")
+    inline.type("/resume")
+    inline.press("Enter")
+    inline.until("there is no other chat of this directory")
