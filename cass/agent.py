@@ -132,6 +132,8 @@ async def _stream(desk: Desk, progress: Progress) -> AsyncGenerator[Record, None
     progress.weight = request.weight
     if news := _left_out(request, progress):
         yield Notice(level="warning", text=news)
+    for words in progress.news_of(request.unseen):
+        yield Notice(level="warning", text=words)
     of = jsonl.new_id()
     progress.begin(of)
     async with aclosing(desk.provider.stream(request, of)) as answer:  # type: ignore[type-var]

@@ -1,4 +1,4 @@
-"""Amounts: numbers of tokens and of money, as people read them, and columns of text."""
+"""Amounts: numbers of tokens, of bytes and of money, as people read them, and columns of text."""
 
 from collections.abc import Sequence
 
@@ -16,6 +16,14 @@ def money(usd: float) -> str:
     if 0 < usd < 0.0001:
         return "under $0.0001"
     return f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}" if usd else "$0"
+
+
+def size(count: int) -> str:
+    """``1.2 MB``: bytes."""
+    for unit, step in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= step:
+            return f"{count / step:.1f} {unit}"
+    return f"{count} B"
 
 
 def columns(rows: Sequence[tuple[str, str]]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cass.jsonl import dump
-from cass.records import Assistant, ToolResult, User
+from cass.records import Assistant, Attachment, ToolResult, User
 
 Message = User | Assistant | ToolResult
 Turn = list[Message]
@@ -20,6 +20,11 @@ BYTES_PER_TOKEN = 4
 """Of English text and code, roughly, for every tokenizer."""
 OVERHEAD_TOKENS = 8
 """Of a message beside its text: role, ids, separators."""
+PIXELS_PER_TOKEN = 750
+"""Of an image. Source: https://platform.claude.com/docs/en/build-with-claude/vision"""
+IMAGE_TOKENS = 1_100, 5_000
+"""The least and the most that one is taken to cost: others count small ones as tiles, and large ones are scaled down.
+Where a provider counts more it says so, and the estimates that follow go by that."""
 SHORTENED = 2_000
 """Characters that stay of a long result."""
 STEPS = 4
@@ -46,10 +51,16 @@ def weight(message: Message) -> int:
     """An estimate of the tokens of a message, what it asks for or notes included."""
     size = tokens(message.content) + OVERHEAD_TOKENS
     if isinstance(message, User):
-        return size + tokens(message.note or "")
+        return size + tokens(message.note or "") + sum(map(image_tokens, message.attachments))
     if isinstance(message, Assistant):
         return size + sum(tokens(dump(call.arguments)) + OVERHEAD_TOKENS for call in message.tool_calls)
     return size
+
+
+def image_tokens(image: Attachment) -> int:
+    """An estimate of the tokens of an image, which are none of its bytes."""
+    least, most = IMAGE_TOKENS
+    return min(max(image.width * image.height // PIXELS_PER_TOKEN, least), most)
 
 
 def fit(turns: list[Turn], room: int) -> Cut:

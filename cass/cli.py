@@ -30,11 +30,13 @@ from cass.program import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from cass.exchange import Answer
     from cass.home import Files, Home
     from cass.report import Report
+    from cass.values import Attachment
 
 READ_STDIN = "-"
 LIST = "\0list"
@@ -102,6 +104,7 @@ def _optional(name: str, bare: str, metavar: str, help: str, *more: str) -> Call
 )
 @click.option("-o", "--output", callback=as_path, metavar="FILE", help="With -p: the answer into FILE.")
 @click.option("--schema", callback=as_path, metavar="FILE", help="With -p: an answer that fits this JSON Schema.")
+@click.option("-a", "--attach", multiple=True, metavar="FILE", help="With -p: an image; again for more.")
 @click.option("--layout", type=click.Choice(["inline", "panes"]), help="One terminal, or two tmux panes.")
 @click.option("--print-system-prompt", is_flag=True, help="Print the system prompt and end.")
 @_optional("worktree", NEW, "[NAME]", "Work in a git worktree of its own, beside the repository.", "--worktree")
@@ -114,6 +117,8 @@ def cass(ctx: click.Context, /, **given: Any) -> None:
     ctx.obj = PROGRAMS
     if ctx.invoked_subcommand not in (None, PROMPT):
         return
+    if given["attach"] and given["prompt"] is None:
+        raise UsageError("--attach goes with -p; in a chat name the image in the message: @picture.png")
     if given["worktree"] is not None:
         given["cwd"] = _worktree(given)
     is_bare = given["resume"] == LIST
@@ -183,7 +188,7 @@ def _one_turn(given: dict[str, Any]) -> int:
         except ValueError as e:
             err(f"the answer does not fit --schema: {e}")
             text = schema.again(str(e))
-        given = {**given, "resume": files.chat_id}
+        given = {**given, "resume": files.chat_id, "attach": ()}
     _finish(files, answer, given)
     raise CassError(f"no answer of {TRIES} fitted the schema")
 
@@ -201,7 +206,7 @@ def _ask(given: dict[str, Any], text: str) -> "tuple[Files, Answer]":
     from cass import catalogue, chat, config, heir, opening, presence
 
     home, wanted = _home(), options(given)
-    settings = None
+    settings, attached = None, _attached(home, given["attach"])
     if given["resume"] is None:
         settings = config.load(home, wanted, os.environ)
         config.require_key(settings)
@@ -214,14 +219,24 @@ def _ask(given: dict[str, Any], text: str) -> "tuple[Files, Answer]":
             err(f"workspace: {meta.cwd}")
         if presence.is_running(files):
             opening.check_cwd(files, given["cwd"])
-            return files, _exchange(files, text, given, ask=given["ask"], program="cass -p")
+            return files, _exchange(files, text, given, ask=given["ask"], program="cass -p", attached=attached)
     from cass import worker
     from cass.exchange import Answer
 
     _settle()
     tell = _report(given).record
-    end, said = worker.once(files, wanted, settings, text, cwd=given["cwd"], ask=given["ask"], tell=tell)
+    how = {"cwd": given["cwd"], "ask": given["ask"], "tell": tell, "attached": attached}
+    end, said = worker.once(files, wanted, settings, text, **how)
     return files, Answer(end.turn, end, said)
+
+
+def _attached(home: "Home", paths: "Sequence[str]") -> "tuple[Attachment, ...]":
+    """The images that go with a message, kept. Raises UsageError."""
+    if not paths:
+        return ()
+    from cass import attachments
+
+    return attachments.every(home, paths)
 
 
 def _exchange(files: "Files", text: str, given: dict[str, Any], **how: Any) -> "Answer":
@@ -320,6 +335,7 @@ def _detach() -> None:
 @click.option("--no-start", "start", is_flag=True, flag_value=False, default=True, help="Do not start a worker.")
 @click.option("--ask", is_flag=True, help="Approvals are waited for, instead of denied.")
 @click.option("--steer", is_flag=True, help="Heard by the running turn before it goes on.")
+@click.option("-a", "--attach", multiple=True, metavar="FILE", help="An image that goes with it; again for more.")
 @click.option("--id", metavar="ID", help="Id of the message; default: a new one.")
 @click.option(
     "--json", "as_json", is_flag=True, help="The id, or the answer and how the turn ended, as one JSON object."
@@ -337,6 +353,7 @@ def cass_send(ctx: click.Context, /, chat: str, text: str | None, **given: Any) 
         from cass import heir
 
         files = heir.of(files, err)
+    given["attached"] = _attached(files.home, given.pop("attach"))
     if wait:
         shown = {"form": "json" if as_json else "text"}
         ctx.exit(_finish(files, _exchange(files, message, shown, timeout_s=timeout_s, **given), shown))

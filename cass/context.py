@@ -4,12 +4,13 @@ While nothing has to be left out, the messages of a request are a prefix of the 
 prefixes then holds. What gives way otherwise is for `cass.budget` to say.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from cass import budget, prompt
+from cass import budget, gallery, prompt
 from cass.budget import Message, tokens, weight
+from cass.gallery import Refused, Unseen
 from cass.jsonl import dump
 from cass.records import Assistant, Compaction, Meta, Record, System, ToolCall, ToolResult, TurnEnd, User
 
@@ -31,6 +32,10 @@ class Request(NamedTuple):
     """Turns that did not fit."""
     shortened: int = 0
     """Tool results that were shortened to make the rest fit."""
+    images: Mapping[str, str] = {}
+    """Base64 of the images that go with the messages, by their hashes: it has each."""
+    unseen: tuple[Unseen, ...] = ()
+    """Those that words stand for."""
 
     @property
     def weight(self) -> int:
@@ -47,17 +52,36 @@ def build(
     effort: str | None,
     limit_tokens: int,
     max_tool_output: int,
+    refused: Refused = lambda _: "",
 ) -> Request:
-    """The request that these records lead to. `limit_tokens`: input and output; `max_tool_output`: characters."""
+    """The request that these records lead to. `limit_tokens`: input and output; `max_tool_output`: characters.
+
+    It has no images yet: see `gallery.hang`. `refused` says which the model cannot be shown.
+    """
     system = next((record.content for record in records if isinstance(record, System)), "")
     folded = _fold(records)
+    unseen: list[Unseen] = []
     turns = [[budget.short(message, max_tool_output, _AGAIN) for message in turn] for turn in folded.turns]
+    for turn in turns:
+        for number, message in enumerate(turn):
+            turn[number], words = gallery.told(message, refused)
+            unseen += words
     # An answer must have room too, but never all of it: the limit may be small, or wrong.
     room = limit_tokens - min(max_tokens, limit_tokens // 2)
     room -= tokens(system) + tokens(dump(list(tools))) + tokens(folded.summary)
     cut = budget.fit(turns, max(room, 1))
     messages = _prefaced(turns[cut.turns :], folded, turns[: cut.turns])
-    return Request(system, tuple(messages), tuple(tools), model, max_tokens, effort, cut.turns, cut.shortened)
+    return Request(
+        system,
+        tuple(messages),
+        tuple(tools),
+        model,
+        max_tokens,
+        effort,
+        cut.turns,
+        cut.shortened,
+        unseen=tuple(unseen),
+    )
 
 
 def kept(records: Sequence[Record]) -> list[Message]:

@@ -4,13 +4,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from cass import context, jsonl
+from cass import context, gallery, jsonl
 from cass.access import Mode
 from cass.bill import Bill
 from cass.context import Request
+from cass.gallery import Refused
 from cass.hooked import Hooked, Verdict
 from cass.providers import Provider
-from cass.records import Record, Status, User
+from cass.records import Attachment, Record, Status, User
 from cass.rules import Rules
 from cass.snapshots import Call, Keep, keep_nothing
 from cass.toolbox import Toolbox
@@ -71,6 +72,11 @@ class Desk:
     secrets: tuple[str, ...] = ()
     """API keys, and what tools are not given: no tool may put them out."""
 
+    refused: Refused = lambda _: ""
+    """Why the model in use is not shown an image."""
+    image: Callable[[Attachment], bytes | None] = lambda _: None
+    """Reads an image; None where it is not kept any more."""
+
     async def hook(self, event: str, place: Place, tool: str = "", **told: Any) -> Verdict:
         """Call the person's hooks for `event`, which get what is `told`."""
         now = {"mode": str(self.mode), "provider": self.provider_name, "model": self.model}
@@ -78,7 +84,7 @@ class Desk:
 
     def request(self, records: Sequence[Record], mode: Mode) -> Request:
         """What `records` lead to, with the tools of `mode`."""
-        return context.build(
+        request = context.build(
             records,
             tools=self.toolbox.schemas(mode, self.rules) if self.supports_tools else (),
             model=self.model,
@@ -86,7 +92,10 @@ class Desk:
             effort=self.effort,
             limit_tokens=int(self.context_limit / self.density),
             max_tool_output=self.max_tool_output,
+            refused=self.refused,
         )
+        hung = gallery.hang(request.messages, self.image)
+        return request._replace(messages=hung.messages, images=hung.images, unseen=request.unseen + hung.unseen)
 
     def used(self) -> int | None:
         """Tokens of the context in use, as far as it was reported, and estimated."""

@@ -15,13 +15,17 @@ import os
 import select
 import stat
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cass import jsonl
 from cass.errors import CassError, UsageError
 from cass.home import Files, create_private, make_private
 from cass.pattern import pattern
+
+if TYPE_CHECKING:
+    from cass.values import Attachment
 
 _ID = pattern(r"[A-Za-z0-9_-]{1,64}")
 TAKEN = ".taken-"
@@ -60,6 +64,18 @@ class Waiting(NamedTuple):
 
 
 # ---- for senders ----------------------------------------------------------------------------------------------------
+
+
+def message(
+    content: str, *, ask: bool, origin: dict[str, Any], steer: bool = False, attached: "Iterable[Attachment]" = ()
+) -> dict[str, Any]:
+    """The item of a message. `steer`: the running turn is to hear it."""
+    item: dict[str, Any] = {"type": "message", "content": content, "ask": ask, "origin": origin}
+    if steer:
+        item["steer"] = True
+    if said := [attachment.said() for attachment in attached]:
+        item["attachments"] = said
+    return item
 
 
 def put(files: Files, item: dict[str, Any], id: str | None = None) -> str:

@@ -47,7 +47,7 @@ class Intake:
         """Queue what was written to the bell; on a full disk it is kept until there is room."""
         self._unheard += lines
         while self._unheard:
-            item = {"type": "message", "content": self._unheard[0], "ask": False, "origin": {"by": "fifo"}}
+            item = inbox.message(self._unheard[0], ask=False, origin={"by": "fifo"})
             try:
                 inbox.put(self._files, item)
             except CassError as e:

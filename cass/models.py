@@ -41,6 +41,8 @@ class Facts(NamedTuple):
     reasoning: bool | None = None
     effort: str | None = None
     """How much it reasons where nothing is said."""
+    images: bool | None = None
+    """Whether it can be shown images."""
     prices: tuple[tuple[int, Prices], ...] = ()
     """By the input tokens from which they hold, ascending; empty: not known."""
     is_elsewhere: bool = False
@@ -71,6 +73,7 @@ def _above(facts: Facts, entry: Mapping[str, Any]) -> Facts:
         tools=entry.get("supports_tools", facts.tools),
         reasoning=reasoning.get("supported", facts.reasoning),
         effort=reasoning.get("default_effort") or facts.effort,
+        images=entry.get("supports_images", facts.images),
         prices=((0, Prices(**prices)),) if prices else facts.prices,
     )
 
@@ -78,7 +81,7 @@ def _above(facts: Facts, entry: Mapping[str, Any]) -> Facts:
 # ---- what is built in -----------------------------------------------------------------------------------------------
 
 _FREE = ((0, Prices(0, 0)),)
-_DEMO = Facts(context=1_000_000, tools=True, reasoning=False, prices=_FREE)
+_DEMO = Facts(context=1_000_000, tools=True, reasoning=False, images=True, prices=_FREE)
 _DATA = Path(__file__).parent / "data" / "models.json"
 _GATEWAYS = {"openrouter"}
 """They pass on the models of others, called ``vendor/model``."""
@@ -100,8 +103,8 @@ _BEDROCK = pattern(r"^(?:[a-z]+\.)?anthropic\.|-v\d(?::\d+)?$")
 
 @cache
 def _table() -> dict[str, dict[str, list[Any]]]:
-    """Rows by provider and id: context, output, ``t`` or ``n`` (tools) and ``r`` (reasoning), then four prices, then
-    the same above a number of input tokens."""
+    """Rows by provider and id: context, output, ``t`` or ``n`` (tools), ``r`` (reasoning) and ``v`` or ``b`` (images or
+    none), then four prices, then the same above a number of input tokens."""
     models: dict[str, dict[str, list[Any]]] = orjson.loads(_DATA.read_bytes())["models"]
     return models
 
@@ -167,5 +170,6 @@ def _facts(row: list[Any]) -> Facts:
         output,
         tools={"t": True, "n": False}.get(abilities[:1]),
         reasoning="r" in abilities,
+        images=True if "v" in abilities else False if "b" in abilities else None,
         prices=tuple((least, Prices(*tier)) for least, tier in tiers if len(tier) > 1 and None not in tier[:2]),
     )

@@ -105,6 +105,7 @@ def _said(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
     match record:
         case {"type": "message", "role": "user", "content": str(text)}:
             yield "you", text
+            yield from (("you", name) for name in _names(record.get("attachments")))
         case {"type": "message", "role": "assistant", "content": str(text)}:
             yield "assistant", text
             for call in record.get("tool_calls") or ():
@@ -114,6 +115,12 @@ def _said(record: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, text
         case {"type": "compaction", "summary": str(text)}:
             yield "summary", text
+
+
+def _names(attachments: Any) -> Iterator[str]:
+    for one in attachments if isinstance(attachments, list) else ():
+        if isinstance(one, dict) and isinstance(one.get("name"), str):
+            yield one["name"]
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from cass import jsonl
 from cass.access import Mode
 from cass.desk import Desk
+from cass.gallery import Unseen
 from cass.records import Assistant, Delta, Status, Usage
 
 RESULT_LIMIT = 1 << 20
@@ -23,6 +24,8 @@ class Progress:
     blocked: bool = False
     told: bool = False
     """Whether the person was told that the context is full."""
+    unseen: set[Unseen] = field(default_factory=set)
+    """Images of its messages that the model is not shown, as far as that was said."""
     weight: int = 0
     """Tokens of the last request, as an estimate."""
     refitted: bool = False
@@ -52,6 +55,12 @@ class Progress:
     def status(self, desk: Desk) -> Status:
         """What is going on while calls run: one of them may wait for the person."""
         return desk.status("awaiting-approval" if self.asking else "running")
+
+    def news_of(self, unseen: tuple[Unseen, ...]) -> list[str]:
+        """What the person should know of images that they have just sent; once each."""
+        new = [one for one in unseen if one.of in self.answers and one not in self.unseen]
+        self.unseen.update(new)
+        return [one.words.strip("[]") for one in new]
 
     def begin(self, of: str) -> None:
         self.growing, self.begun = of, False

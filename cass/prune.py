@@ -4,19 +4,25 @@ A chat is never removed unless that is asked for; what goes otherwise is how far
 that was too long for its chat.
 """
 
+import contextlib
 import shutil
 import sys
+import time
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-from cass import catalogue, jsonl, lineage, presence, snapshots
+from cass import amounts, blobs, catalogue, inbox, jsonl, lineage, presence, snapshots
 from cass.errors import Blocked, Interrupted
-from cass.home import Home
+from cass.home import Files, Home
 from cass.program import err, out
+from cass.values import Attachment
 
 _HEAD = 1 << 16
+UNDER_WAY_S = 3600
+"""A content may be kept for so long before anything names it: the message that an image goes with is on its way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +47,16 @@ def prune(home: Home, older_than: str, *, chats: bool, is_sure: bool, only_says:
         return
     for kind in dict.fromkeys(waste.kind for waste in found):
         sizes = [waste.size for waste in found if waste.kind == kind]
-        out(f"{len(sizes):>7,}  {kind:45} {_amount(sum(sizes)):>9}")
+        out(f"{len(sizes):>7,}  {kind:45} {amounts.size(sum(sizes)):>9}")
     if only_says:
         return
     if not is_sure:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise Blocked("nobody can be asked: add --yes, or --dry-run to look only")
-        err(f"remove them, {_amount(sum(waste.size for waste in found))}? [y/N] ")
+        err(f"remove them, {amounts.size(sum(waste.size for waste in found))}? [y/N] ")
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise Interrupted("nothing was removed")
-    with snapshots.alone(home):  # nobody keeps a content now that is about to go
+    with blobs.alone(home):  # nobody keeps a content now that is about to go
         for waste in find(home, before, chats):
             if waste.path.is_dir():
                 shutil.rmtree(waste.path, ignore_errors=True)
@@ -76,7 +82,10 @@ def find(home: Home, before: float, chats: bool) -> Iterator[Waste]:
         for state in (edit.before, edit.after)
         if state
     }
-    yield from (_waste("contents of files, for restoring", path) for path in _blobs(home) if path.name not in needed)
+    needed |= {sha256 for chat_id in known - gone for sha256 in _attached(home.files(chat_id))}
+    for path in _blobs(home):
+        if path.name not in needed and _is_old(path, time.time() - UNDER_WAY_S):
+            yield _waste("contents of files, for restoring, and images", path)
 
 
 def _old_chats(home: Home, known: Set[str], held: Set[str], before: float) -> set[str]:
@@ -119,6 +128,30 @@ def _blobs(home: Home) -> Iterator[Path]:
     return (path for path in sorted(home.blobs.glob("*")) if len(path.name) == 64 or path.name.startswith("."))
 
 
+def _attached(files: Files) -> Iterator[str]:
+    """Hashes of the images that messages of a chat, and such as wait for it, need."""
+    # What waits first: an item leaves the inbox once the chat has it.
+    items = [inbox.read(files, path.name) or {} for path in sorted(files.inbox.glob("*"))]
+    for item in [*items, *_illustrated(files.chat)]:
+        said = item.get("attachments")
+        for one in map(Attachment.of, said if isinstance(said, list) else ()):
+            if one is not None:
+                yield one.sha256
+
+
+def _illustrated(chat: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a chat that may have attachments."""
+    try:
+        with open(chat, "rb") as file:
+            for line in file:
+                if b'"attachments"' in line:
+                    with contextlib.suppress(ValueError):
+                        found = jsonl.load(line)
+                        yield found if isinstance(found, dict) else {}
+    except OSError:
+        return  # removed meanwhile
+
+
 def _is_old(path: Path, before: float) -> bool:
     try:
         return path.stat().st_mtime < before
@@ -129,11 +162,3 @@ def _is_old(path: Path, before: float) -> bool:
 def _waste(kind: str, path: Path) -> Waste:
     parts = [path, *path.rglob("*")] if path.is_dir() and not path.is_symlink() else [path]
     return Waste(kind, path, sum(part.lstat().st_size for part in parts if part.is_file()))
-
-
-def _amount(size: int) -> str:
-    """``1.2 MB``: bytes for people."""
-    for unit, step in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if size >= step:
-            return f"{size / step:.1f} {unit}"
-    return f"{size} B"

@@ -11,50 +11,13 @@ from typing import Any, ClassVar
 
 from cass import elder
 from cass.jsonl import dump, load
+from cass.values import Attachment as Attachment
+from cass.values import ToolCall as ToolCall
+from cass.values import Usage as Usage
 
 
 class BadRecord(ValueError):
     """A line that is no record: what is wrong with it, never its text."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """One call that a model asks for."""
-
-    id: str
-    """As the provider sent it; sent back unchanged to the model that made it, to others as they take it."""
-    name: str
-    arguments: dict[str, Any] = field(default_factory=dict)
-    arguments_raw: str | None = None
-    """The model's own text where it was no JSON object; such a call never runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens as the provider counted them."""
-
-    input: int = 0
-    """All input tokens, those read from and written to a cache included."""
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    reasoning: int = 0
-    """The part of `output` that was reasoning."""
-    cost: float | None = None
-    """USD, as the provider reported it, else by the prices then known; None: not known. A sum is of what is known."""
-
-    @classmethod
-    def of(cls, said: dict[str, Any]) -> "Usage":
-        """Usage as a line has it; what is no number counts for nothing."""
-        return cls(**{name: _count(said.get(name)) for name in _COUNTS}, cost=_amount(said.get("cost")))
-
-    def __add__(self, other: "Usage") -> "Usage":
-        costs = [usage.cost for usage in (self, other) if usage.cost is not None]
-        counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
-        return Usage(**counts, cost=round(sum(costs), 9) if costs else None)
-
-
-_COUNTS = ("input", "output", "cache_read", "cache_write", "reasoning")
 
 
 class _Value:
@@ -135,6 +98,8 @@ class User(_Value):
     """Whether somebody can be asked in the turn this begins."""
     origin: dict[str, Any] = field(default_factory=dict)
     """``{"by": "composer|send|fifo|api|agent", ...}``; a composer adds its ``"composer"`` id."""
+    attachments: tuple[Attachment, ...] = ()
+    """Images that go with it; one that this version cannot read is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -348,24 +313,14 @@ def encode(record: Record) -> bytes:
     for name, default in _fields(type(record)):
         value = getattr(record, name)
         if name == "tool_calls":
-            line[name] = [_call(call) for call in value]
+            line[name] = [call.said() for call in value]
+        elif name == "attachments" and value:
+            line[name] = [attachment.said() for attachment in value]
         elif name == "usage" and value is not None:
-            line[name] = _usage(value)
+            line[name] = value.said()
         elif value is not None and (value != default or isinstance(value, (bool, int))):
             line[name] = value
     return dump(line) + b"\n"
-
-
-def _usage(usage: Usage) -> dict[str, Any]:
-    line = {name: getattr(usage, name) for name in _COUNTS}
-    return line if usage.cost is None else {**line, "cost": usage.cost}
-
-
-def _call(call: ToolCall) -> dict[str, Any]:
-    line: dict[str, Any] = {"id": call.id, "name": call.name, "arguments": call.arguments}
-    if call.arguments_raw is not None:
-        line["arguments_raw"] = call.arguments_raw
-    return line
 
 
 _FIELDS: dict[type, tuple[tuple[str, Any], ...]] = {}
@@ -410,6 +365,8 @@ def _make(kind: type, value: dict[str, Any]) -> Record:
         _check(kind, name, given)
         if name == "tool_calls":
             given = tuple(_tool_call(call) for call in given)
+        elif name == "attachments":
+            given = tuple(filter(None, map(Attachment.of, given)))
         elif name == "usage":
             given = Usage.of(given)
         elif name == "answers":
@@ -440,20 +397,9 @@ def _check(kind: type, name: str, given: Any) -> None:
 
 
 def _tool_call(value: Any) -> ToolCall:
-    if not isinstance(value, dict) or not isinstance(value.get("id"), str) or not isinstance(value.get("name"), str):
+    if (call := ToolCall.of(value)) is None:
         raise BadRecord("a tool call without id and name")
-    arguments = value.get("arguments")
-    return ToolCall(
-        value["id"], value["name"], arguments if isinstance(arguments, dict) else {}, value.get("arguments_raw")
-    )
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) else 0
-
-
-def _amount(value: Any) -> float | None:
-    return value if isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0 else None
+    return call
 
 
 # ---- repair ---------------------------------------------------------------------------------------------------------

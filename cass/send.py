@@ -7,10 +7,14 @@ import stat
 import sys
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cass import inbox, presence
 from cass.errors import CassError, NoWorker, UsageError, WaitedTooLong
 from cass.home import Files
+
+if TYPE_CHECKING:
+    from cass.values import Attachment
 
 SILENCE_S = 2.0
 """A pipe beside an argument that gives nothing for so long is one that was merely inherited."""
@@ -26,6 +30,7 @@ def send(
     start: bool = True,
     flags: Sequence[str] = (),
     program: str = "cass-send",
+    attached: "Sequence[Attachment]" = (),
 ) -> str:
     """Put one message in; return its id. Then it is accepted, and a worker is there (unless `start` is false).
 
@@ -34,8 +39,8 @@ def send(
     """
     if not text.strip():
         raise UsageError("the message is empty")
-    item = {"type": "message", "content": text, "ask": ask, "origin": {"by": "send", "program": program}}
-    id = inbox.put(files, item | ({"steer": True} if steer else {}), id)
+    item = inbox.message(text, ask=ask, origin={"by": "send", "program": program}, steer=steer, attached=attached)
+    id = inbox.put(files, item, id)
     hire(files, id, start, flags)
     return id
 

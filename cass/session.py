@@ -20,17 +20,20 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
 from cass import (
     agent,
+    attachments,
     briefing,
     catalogue,
     chat,
     config,
     decisions,
     elder,
+    gallery,
     heir,
     jsonl,
     opening,
@@ -54,6 +57,7 @@ from cass.questions import Questions
 from cass.records import (
     Approval,
     ApprovalRequest,
+    Attachment,
     Compaction,
     Delta,
     Notice,
@@ -218,12 +222,17 @@ class Session:
 
     # ---- turns
 
-    def turn(self, content: str | User, *, ask: bool = True) -> Turn:
-        """A turn that answers `content`, begun when it is entered. Raises UsageError while another one runs."""
+    def turn(self, content: str | User, *, ask: bool = True, attach: Sequence[str | Path] = ()) -> Turn:
+        """A turn that answers `content`, begun when it is entered; `attach` names images that go with it.
+
+        Raises UsageError while another one runs, and for a file that is no image or too large.
+        """
         if self._busy:
             raise UsageError("a turn is running in this session: finish or leave it first")
-        user = content if isinstance(content, User) else self.user(content, ask=ask, origin={"by": "api"})
-        return Turn(self, agent.turn(self.desk, user), user.id)
+        if not isinstance(content, User):
+            found = attachments.every(self.files.home, attach)
+            content = self.user(content, ask=ask, origin={"by": "api"}, attached=found)
+        return Turn(self, agent.turn(self.desk, content), content.id)
 
     def compact(self, focus: str | None = None) -> Turn:
         """Replace the history by a summary of the model's. Iterate it as a turn; a failure raises CassError."""
@@ -236,7 +245,15 @@ class Session:
         used = self.desk.used() or 0
         await self.keep(Compaction(summary="", first_kept_id=None, tokens_before=used, created_at=jsonl.now()))
 
-    def user(self, content: str, *, ask: bool, origin: dict[str, Any], id: str | None = None) -> User:
+    def user(
+        self,
+        content: str,
+        *,
+        ask: bool,
+        origin: dict[str, Any],
+        id: str | None = None,
+        attached: tuple[Attachment, ...] = (),
+    ) -> User:
         """A user message, with the note that tells the model what it does not know yet."""
         desk = self.desk
         if not self._busy:  # a turn keeps the tools that it began with, and so does the prefix of its requests
@@ -251,6 +268,7 @@ class Session:
             effort=desk.effort,
             ask=ask,
             origin=origin,
+            attachments=attached,
             created_at=jsonl.now(),
         )
 
@@ -396,6 +414,8 @@ class Session:
             context_assumed=settings.context_assumed,
             bill=Bill(settings.facts, settings.max_cost),
             supports_tools=settings.supports_tools,
+            refused=lambda one: gallery.refusal(self.settings.connection.kind, self.settings.facts.images, one),
+            image=partial(attachments.content, self.files.home),
             answer=self._questions.answer_to,
             is_steered=lambda: self.is_steered(),
             steering=lambda: self.steering(),

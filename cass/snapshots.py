@@ -10,19 +10,18 @@ where nothing was changed. A change that could not be kept is one that others ma
 null stands for no file, and for the call of a restore.
 """
 
-import contextlib
 import fcntl
 import hashlib
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cass import jsonl
-from cass.home import Files, Home, create_private, make_private
+from cass import blobs, jsonl
+from cass.home import Files, Home
 from cass.names import quoted, unquoted
 from cass.pattern import pattern
 
@@ -109,11 +108,11 @@ class Journal:
 
     def keep(self, path: str, folder: int, after: State | None, call: Call | None = None) -> State | None:
         """Keep what `path`, in the open directory `folder`, holds now, and return it. Raises OSError."""
-        with _locked(self._files.home, fcntl.LOCK_SH):
+        with blobs.shared(self._files.home):
             found = _read(os.path.basename(path), folder)
             before, content = found or (None, None)
             if before and content is not None:
-                _store(self._files.home, before.sha256, content)
+                blobs.store(self._files.home, before.sha256, content)
             self._append(Edit(path, before, after, call, _now()))
         return before
 
@@ -124,29 +123,10 @@ class Journal:
             fcntl.flock(fd, fcntl.LOCK_EX)
             size = os.fstat(fd).st_size
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"  # a writer died, or the disk was full
-            _write_all(fd, b"\n" + line if torn else line)
+            blobs.write_all(fd, b"\n" + line if torn else line)
             os.fsync(fd)
         finally:
             os.close(fd)
-
-
-@contextlib.contextmanager
-def _locked(home: Home, how: int) -> Iterator[None]:
-    """Hold all journals and blobs: shared by who adds to them, alone by who removes some."""
-    make_private(home.edits)
-    fd = os.open(home.edits, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(fd, how)
-        yield
-    finally:
-        os.close(fd)
-
-
-@contextlib.contextmanager
-def alone(home: Home) -> Iterator[None]:
-    """Hold journals and blobs so that nobody adds to them meanwhile."""
-    with _locked(home, fcntl.LOCK_EX):
-        yield
 
 
 def _read(name: str, folder: int) -> tuple[State, bytes | None] | None:
@@ -170,37 +150,6 @@ def look(name: str, folder: int) -> State | None:
     return found[0] if found else None
 
 
-def _store(home: Home, sha256: str, content: bytes) -> None:
-    """Keep a content for good: it is on the disk, whole and under its name, when this returns."""
-    path = home.blobs / sha256
-    if path.exists():
-        return
-    make_private(home.blobs)
-    new = home.blobs / f".{os.urandom(6).hex()}"
-    try:
-        fd = create_private(new, os.O_EXCL)
-        try:
-            _write_all(fd, content)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        new.rename(path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
-    directory = os.open(home.blobs, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
 def _now() -> str:
     """As `jsonl.now`, but fine enough to tell the changes of two chats apart."""
     seconds, nanoseconds = divmod(time.time_ns(), 10**9)
@@ -212,11 +161,7 @@ def _now() -> str:
 
 def content(home: Home, state: State) -> bytes | None:
     """The content that was kept; None where it was not, or is not what it was any more."""
-    try:
-        found = (home.blobs / state.sha256).read_bytes()
-    except OSError:
-        return None
-    return found if hashlib.sha256(found).hexdigest() == state.sha256 else None
+    return blobs.content(home, state.sha256)
 
 
 def is_kept(home: Home, state: State) -> bool:

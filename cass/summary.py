@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from cass import budget, context, jsonl, tries
+from cass.blocks import pictured
 from cass.context import Request
 from cass.desk import Desk
 from cass.errors import CassError, ProviderError
@@ -28,6 +29,7 @@ _ASK = (
     "done (files, commands, results that matter), what is open. Be exact with names and paths. Answer with the summary "
     "alone, and call no tool."
 )
+_IMAGES = " The images will be gone: name each, and say what matters in it."
 
 
 def share(desk: Desk) -> float:
@@ -70,7 +72,7 @@ async def compact(desk: Desk, focus: str | None = None) -> AsyncGenerator[Record
 async def _replaced(desk: Desk, focus: str | None, first_kept_id: str | None) -> AsyncGenerator[Record, None]:
     """Replace the history before the message `first_kept_id`; None: all of it."""
     yield desk.status("thinking", "compacting")
-    text = _ASK + (f" Keep above all: {focus}" if focus else "")
+    text = _ASK + (_IMAGES if _has_images(desk.records) else "") + (f" Keep above all: {focus}" if focus else "")
     ask = User(id=jsonl.new_id(), content=text, created_at=jsonl.now())
     asked: list[Record] = [*_before(desk.records, first_kept_id), ask]
     summary: Assistant | None = None
@@ -140,8 +142,13 @@ def _before(records: list[Record], id: str | None) -> list[Record]:
     return records[:place]
 
 
+def _has_images(records: list[Record]) -> bool:
+    return any(isinstance(message, User) and message.attachments for message in context.kept(records))
+
+
 def _still_open(records: list[Record]) -> list[str]:
     """What the user wants in the turn that runs, word for word: a summary must not blur it."""
     wanted = open_turn(records)
-    said = [record.content for record in records if isinstance(record, User) and record.id in wanted]
+    users = [record for record in records if isinstance(record, User) and record.id in wanted]
+    said = ["\n\n".join([user.content, *map(pictured, user.attachments)]) for user in users]
     return [f"The user's message that is being worked on, word for word:\n\n{text}" for text in said]

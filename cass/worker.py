@@ -12,11 +12,11 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cass import catalogue, decisions, inbox, presence
+from cass import attachments, catalogue, decisions, inbox, presence
 from cass.access import Mode
 from cass.config import Options, Settings
 from cass.door import Door
@@ -24,7 +24,7 @@ from cass.errors import CassError, ChatBroken, Held, Interrupted
 from cass.home import Files
 from cass.inbox import Bell
 from cass.intake import Intake
-from cass.records import Notice, Record, TurnEnd, User
+from cass.records import Attachment, Notice, Record, TurnEnd, User
 from cass.session import Session
 from cass.status import Outlook
 from cass.turn import Turn
@@ -182,7 +182,10 @@ class Worker:
             return None
         origin = item.get("origin")
         origin = origin if isinstance(origin, dict) else {}
-        return self.session.user(item["content"], ask=item.get("ask") is True, origin=origin, id=id)
+        attached, wrong = attachments.checked(self.files.home, item.get("attachments"))
+        for fault in wrong:
+            self._notice("warning", fault)
+        return self.session.user(item["content"], ask=item.get("ask") is True, origin=origin, id=id, attached=attached)
 
     def _steering(self) -> User | None:
         """The next message for the running turn, claimed."""
@@ -242,13 +245,14 @@ def once(
     cwd: Path | None,
     ask: bool,
     tell: Callable[[Record], None] = lambda _: None,
+    attached: Sequence[Attachment] = (),
 ) -> tuple[TurnEnd, str]:
     """Be the worker of a chat for one turn; return its end, and the text of the answer. `tell` is given what comes.
 
     Meanwhile the chat can be watched and answered as any other. `settings` spares loading them again.
     """
     _guard()
-    return asyncio.run(_once(files, options, settings, content, cwd, ask, tell))
+    return asyncio.run(_once(files, options, settings, content, cwd, ask, tell, attached))
 
 
 async def _run(files: Files, options: Options, cwd: Path | None, idle_s: float, ready_fd: int | None) -> int:
@@ -276,13 +280,14 @@ async def _once(
     cwd: Path | None,
     ask: bool,
     tell: Callable[[Record], None],
+    attached: Sequence[Attachment],
 ) -> tuple[TurnEnd, str]:
     async with Session(files, options, cwd, settings, _widest(files)) as session:
         session.tell = tell
         print(*map(safe, session.notices), sep="\n", end="\n" if session.notices else "", file=sys.stderr, flush=True)
         worker = Worker(session)
         await session.mcp.settled(only_unknown=True)  # there is no next message that could have their tools
-        item = {"type": "message", "content": content, "ask": ask, "origin": {"by": "send", "program": "cass -p"}}
+        item = inbox.message(content, ask=ask, origin={"by": "send", "program": "cass -p"}, attached=attached)
         await _serve(worker, until=inbox.put(files, item))
         if worker.end is None:
             raise Interrupted("interrupted before the turn began; the message waits in the chat")

@@ -123,6 +123,7 @@ _MODEL: dict[str, Check] = {
     "context_length": _COUNT,
     "max_output_tokens": _COUNT,
     "supports_tools": _FLAG,
+    "supports_images": _FLAG,
     "reasoning": _OBJECT,
     "prices": _PRICES,
 }

@@ -67,6 +67,7 @@ def facts(said: dict[str, Any]) -> list[Any]:
     """One row, as `cass.models` reads it."""
     flags = {True: "t", False: "n"}.get(said.get("supports_function_calling"), "")
     flags += "r" if said.get("supports_reasoning") else ""
+    flags += {True: "v", False: "b"}.get(said.get("supports_vision"), "")
     row = [said.get("max_input_tokens"), said.get("max_output_tokens"), flags, *prices(said, "")]
     thresholds = {
         int(found[1]) for key in said if (found := re.fullmatch(r"input_cost_per_token_above_(\d+)k_tokens", key))

@@ -251,9 +251,20 @@ def _of_messages(messages: list[Any]) -> list[str]:
         if role == "assistant":
             open_calls = [call.get("id") for call in message.get("tool_calls", ())]
             found += [f"{where}: {problem}" for problem in _of_assistant(message)]
+        elif role == "user" and isinstance(message.get("content"), list):
+            found += [f"{where}: {problem}" for problem in _of_parts(message["content"])]
         elif not isinstance(message.get("content"), str) or not message["content"].strip():
             found.append(f"{where}: {role} without content")
     return found + ([f"the calls {open_calls} are never answered"] if open_calls else [])
+
+
+def _of_parts(parts: list[Any]) -> list[str]:
+    """Texts and at least one image, as https://platform.openai.com/docs/guides/images-vision has them."""
+    texts = [part for part in parts if part.keys() == {"type", "text"} and part["type"] == "text" and part["text"]]
+    images = [part for part in parts if part.keys() == {"type", "image_url"} and part["type"] == "image_url"]
+    urls = [image["image_url"].get("url", "") for image in images]
+    is_image = all(re.match(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+=*$", url) for url in urls)
+    return [] if images and is_image and len(texts) + len(images) == len(parts) else ["parts that are none"]
 
 
 def _of_assistant(message: dict[str, Any]) -> list[str]:

@@ -9,15 +9,15 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 ORDER = """
-    errors pattern flags hunks home jsonl elder preferences visible announce color amounts records headline
-    compound rules warning access
-    ignore walk names snapshots query search inbox presence lineage catalogue tail chat callers decisions known
-    instructions frontmatter trust skills project environment hooks written connection gguf models bill config
+    errors pattern flags hunks home jsonl elder preferences visible announce color amounts values records headline
+    compound rules warning access ignore walk names images blobs snapshots attachments query search inbox presence
+    lineage catalogue tail chat callers decisions known instructions frontmatter trust skills project environment hooks
+    written connection gguf models bill config
     welcome
-    prompt budget context blocks markdown commands templates
+    prompt budget gallery context blocks markdown commands templates
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort
-    providers.plain providers.answer providers.openai_compatible providers.openai_responses providers.anthropic
-    providers.gemini providers.demo providers.http
+    providers.utterance providers.plain providers.answer providers.openai_compatible providers.openai_responses
+    providers.anthropic providers.gemini providers.demo providers.http
     providers.ring providers.llama providers.local providers.roster providers
     tools.paths tools.arguments tools.deadman tools.hidden tools.guards tools.sandbox tools.cell tools.child
     tools.diff tools.strides tools.nearest tools.tool tools.host tools.aside

@@ -13,6 +13,7 @@ from cass.records import (
     Approval,
     ApprovalRequest,
     Assistant,
+    Attachment,
     BadRecord,
     Compaction,
     Delta,
@@ -30,6 +31,7 @@ from cass.records import (
     Usage,
     User,
 )
+from cass.values import MEDIA_TYPES
 
 AT = "2026-06-20T14:30:12.345Z"
 
@@ -53,6 +55,10 @@ def kinds(text: st.SearchStrategy[str]) -> st.SearchStrategy[Record]:
     flat = st.dictionaries(text, text, max_size=2)
     cost = st.none() | st.floats(0, 1e6)
     usage = st.none() | st.builds(Usage, COUNT, COUNT, COUNT, COUNT, COUNT, cost=cost)
+    hashes = st.text("0123456789abcdef", min_size=64, max_size=64)
+    images = st.lists(
+        st.builds(Attachment, hashes, st.sampled_from(sorted(MEDIA_TYPES)), text, COUNT, COUNT, COUNT), max_size=2
+    ).map(tuple)
     calls = st.lists(st.builds(ToolCall, text, text, tree, maybe), max_size=2).map(tuple)
     ids = st.lists(text, min_size=1, max_size=3).map(tuple)
     ended = st.sampled_from(["done", "failed", "cancelled", "blocked"])
@@ -74,7 +80,7 @@ def kinds(text: st.SearchStrategy[str]) -> st.SearchStrategy[Record]:
         st.builds(System, content=text),
         st.builds(
             User, id=text, content=text, created_at=text, note=maybe, mode=text, provider=text, model=text,
-            effort=maybe, ask=st.booleans(), origin=tree,
+            effort=maybe, ask=st.booleans(), origin=tree, attachments=images,
         ),
         st.builds(
             Assistant, id=text, content=text, created_at=text, reasoning=maybe, raw=st.none() | tree, tool_calls=calls,

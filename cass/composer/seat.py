@@ -97,11 +97,7 @@ class Seat:
 
     def send(self, text: str, *, steer: bool = False, id: str | None = None) -> None:
         """Put a message in, under `id` or a new one. Raises CassError, naming the path, when the disk refuses."""
-        item: dict[str, Any] = {"type": "message", "content": text, "ask": True}
-        item["origin"] = self._origin
-        if steer:
-            item["steer"] = True
-        id = inbox.put(self.files, item, id)
+        id = inbox.put(self.files, inbox.message(text, ask=True, origin=self._origin, steer=steer), id)
         self._unseen.add(id)
         self._unanswered[id] = text
         self.queue = inbox.waiting(self.files)

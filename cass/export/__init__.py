@@ -1,18 +1,19 @@
 """Export: a chat as a document, for people or for programs."""
 
+import base64
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import orjson
 
-from cass import chat, environment, written
+from cass import attachments, chat, environment, images, written
 from cass.errors import CassError
 from cass.export import document, html, plain
 from cass.export.redaction import Redaction
-from cass.home import Files
+from cass.home import Files, Home
 from cass.jsonl import load
-from cass.records import Fact, Unknown, encode
+from cass.records import Fact, Unknown, User, encode
 
 
 def _json(records: Sequence[Fact]) -> str:
@@ -26,7 +27,7 @@ def _json(records: Sequence[Fact]) -> str:
 
 
 FORMATS: dict[str, Callable[[Sequence[Fact]], str]] = {"md": plain.markdown, "html": html.page, "json": _json}
-"""What each format makes of the records of a chat."""
+"""What each format makes of the records of a chat; a page is also given the images that it is to hold."""
 
 
 def render(files: Files, form: str, *, redact: bool, say: Callable[[str], object]) -> str:
@@ -35,11 +36,24 @@ def render(files: Files, form: str, *, redact: bool, say: Callable[[str], object
     for damage in chat.damage(found):
         say(damage.text)
     records: list[Fact] = [record for record in found if isinstance(record, Fact) and not isinstance(record, Unknown)]
+    if form == "html" and not redact:
+        return html.page(records, _images(files.home, records)).removesuffix("\n")
     if redact:
         redaction = Redaction(_secrets(files))
         records = [redaction.record(record) for record in records]
         say(f"{redaction.hidden} places redacted; read what is left before you give it away")
     return FORMATS[form](records).removesuffix("\n")
+
+
+def _images(home: Home, records: Sequence[Fact]) -> dict[str, str]:
+    """The images of a chat that are kept, as addresses that hold them, by their hashes."""
+    found = {}
+    for one in {one for record in records if isinstance(record, User) for one in record.attachments}:
+        content = attachments.content(home, one)
+        image = images.measure(content) if content is not None else None
+        if content is not None and image is not None and image.media_type == one.media_type:
+            found[one.sha256] = f"data:{image.media_type};base64,{base64.b64encode(content).decode()}"
+    return found
 
 
 def form_of(path: Path | None) -> str:

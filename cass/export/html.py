@@ -1,7 +1,8 @@
 """The page of a chat: one HTML file that needs nothing else, no script to be read, light or dark, and prints whole."""
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
@@ -12,11 +13,11 @@ from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
 from cass import amounts
-from cass.blocks import Block, Call, Moved
+from cass.blocks import Block, Call, Moved, pictured
 from cass.export import document
 from cass.headline import as_json, headline
 from cass.markdown import parser
-from cass.records import Approval, Assistant, Compaction, Fact, Notice, TurnEnd, User
+from cass.records import Approval, Assistant, Attachment, Compaction, Fact, Notice, TurnEnd, User
 from cass.visible import safe, safe_line
 
 _CODE_LIGHT, _CODE_DARK = HtmlFormatter(nowrap=True, style="default"), HtmlFormatter(nowrap=True, style="github-dark")
@@ -36,6 +37,7 @@ header dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1r
 article { margin: 1.25rem 0 } article > :first-child { margin-top: 0 } article > :last-child { margin-bottom: 0 }
 .user { border-left: 3px solid var(--mark); padding: .25rem 0 .25rem 1rem; font-weight: 600; white-space: pre-wrap }
 .said, time { color: var(--dim); font-size: .875rem } .user .said { font-weight: 400 }
+.user img { display: block; max-width: 100%; height: auto; margin: .25rem 0 }
 .ended { color: var(--bad); white-space: pre-wrap }
 pre, code { font: .875rem/1.5 ui-monospace, monospace }
 pre { background: var(--soft); border: 1px solid var(--line); border-radius: 6px; padding: .75rem; margin: .5rem 0;
@@ -79,13 +81,13 @@ class _Renderer(RendererHTML):
 _PARSER = parser(_Renderer, highlight=_highlighted)
 
 
-def page(records: Sequence[Fact]) -> str:
-    """The whole chat."""
+def page(records: Sequence[Fact], images: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The whole chat. `images`: those that the page is to hold, as ``data:`` addresses, by their hashes."""
     title = html.escape(document.title(records))
     rows = [(name, f"<dd>{html.escape(value)}</dd>") for name, value in document.facts(document.meta_of(records))]
     facts = "".join(f"<dt>{name}</dt>{value}" for name, value in rows)
-    body = "\n".join(part for block in document.blocks(records) if (part := _part(block)))
-    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    body = "\n".join(part for block in document.blocks(records) if (part := _part(block, images)))
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -107,12 +109,13 @@ def page(records: Sequence[Fact]) -> str:
 """
 
 
-def _part(block: Block) -> str:
+def _part(block: Block, images: Mapping[str, str]) -> str:
     match block:
         case User():
             by = str(block.origin.get("by", "composer"))
             said = "" if by == "composer" else f'<div class="said">by {html.escape(safe_line(by))}</div>'
-            return f'<article class="user">{_text(block.content.strip(chr(10)))}{said}</article>'
+            shown = "".join(_image(one, images.get(one.sha256)) for one in block.attachments)
+            return f'<article class="user">{_text(block.content.strip(chr(10)))}{shown}{said}</article>'
         case Assistant():
             return _answer(block)
         case Call():
@@ -131,6 +134,11 @@ def _part(block: Block) -> str:
         case Notice():
             return _said(safe(block.text))
     return ""
+
+
+def _image(image: Attachment, address: str | None) -> str:
+    drawn = f'<img src="{html.escape(address)}" alt="">' if address else ""
+    return f'<div class="said">{html.escape(pictured(image))}</div>{drawn}'
 
 
 def _answer(message: Assistant) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cass.blocks import Block, Call, Moved
+from cass.blocks import Block, Call, Moved, pictured
 from cass.export import document
 from cass.headline import as_json, headline
 from cass.records import Approval, Assistant, Compaction, Fact, Notice, TurnEnd, User
@@ -20,7 +20,8 @@ def markdown(records: Sequence[Fact]) -> str:
 def _part(block: Block) -> str:
     match block:
         case User():
-            return f"## You\n\n{_quoted(safe(block.content))}"
+            images = "\n".join(f"- {_escaped(pictured(image))}" for image in block.attachments)
+            return f"## You\n\n{_quoted(safe(block.content))}" + (f"\n\n{images}" if images else "")
         case Assistant():
             return _answer(block)
         case Call():

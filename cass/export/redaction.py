@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from cass.pattern import pattern
-from cass.records import Fact
+from cass.records import Attachment, Fact
 
 HIDDEN = "[redacted]"
 VALUE_CHARS = 8
@@ -62,6 +62,8 @@ class Redaction:
     def _value(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.text(value)
+        if isinstance(value, Attachment):
+            return value._replace(name=self.text(value.name))
         if isinstance(value, dict):
             return {key: self._value(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):

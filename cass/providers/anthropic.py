@@ -1,8 +1,10 @@
 """Messages: Anthropic's own API, as a request builder and a parser of its streams.
 
 Source: https://platform.claude.com/docs/en/api/messages
+Images: https://platform.claude.com/docs/en/build-with-claude/vision
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from cass.budget import Message
@@ -10,7 +12,7 @@ from cass.config import Connection
 from cass.context import Request
 from cass.errors import ProviderError
 from cass.jsonl import dump
-from cass.providers import address, effort
+from cass.providers import address, effort, utterance
 from cass.providers.answer import Answer, Call
 from cass.providers.ids import Ids
 from cass.providers.openai_compatible import name
@@ -58,7 +60,7 @@ def _messages(request: Request) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     for message in request.messages:
         role = "assistant" if isinstance(message, Assistant) else "user"
-        blocks = _blocks(message, request.model, ids)
+        blocks = _blocks(message, request, ids)
         if made and made[-1]["role"] == role:
             made[-1]["content"] += blocks
         elif blocks:
@@ -69,17 +71,27 @@ def _messages(request: Request) -> list[dict[str, Any]]:
     return made
 
 
-def _blocks(message: Message, model: str, ids: Ids) -> list[dict[str, Any]]:
+def _blocks(message: Message, request: Request, ids: Ids) -> list[dict[str, Any]]:
     match message:
         case User():
-            said = "\n\n".join(filter(None, (message.note, message.content)))
-            return [{"type": "text", "text": said}] if said.strip() else []
+            return _user(message, request.images)
         case ToolResult():
             result = {"type": "tool_result", "tool_use_id": ids.result(message.tool_call_id)}
             result |= {"content": message.content} if message.content.strip() else {}
             return [result if message.ok else result | {"is_error": True}]
         case Assistant():
-            return _assistant(message, message.model == model, ids)
+            return _assistant(message, message.model == request.model, ids)
+
+
+def _user(user: User, images: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Images first: the models are said to work best so."""
+    blocks: list[dict[str, Any]] = []
+    for image in utterance.images(user, images):
+        blocks += [{"type": "text", "text": image.caption}] if image.caption else []
+        source = {"type": "base64", "media_type": image.media_type, "data": image.data}
+        blocks.append({"type": "image", "source": source})
+    words = utterance.text(user)
+    return blocks + ([{"type": "text", "text": words}] if words.strip() else [])
 
 
 def _assistant(message: Assistant, same_model: bool, ids: Ids) -> list[dict[str, Any]]:

@@ -151,10 +151,22 @@ def answer(request: Request) -> Step:
     last = max((n for n, said in enumerate(request.messages) if isinstance(said, User)), default=None)
     if last is None:
         return Step(f"{SIGN} {HELP}")
+    user = request.messages[last]
+    assert isinstance(user, User)
     results = [said for said in request.messages[last:] if isinstance(said, ToolResult)]
     if results:
         return Step("\n\n".join([SIGN, *map(_report, results)]))
-    return _call(request.messages[last].content.strip(), {tool["name"] for tool in request.tools})
+    step = _call(user.content.strip(), {tool["name"] for tool in request.tools})
+    given = _given(user)
+    return step._replace(text=step.text.replace(SIGN, f"{SIGN} I was given {given}.", 1)) if given else step
+
+
+def _given(user: User) -> str:
+    """``one image, 640x480``; "" where there is none."""
+    sizes = [f"{one.width}x{one.height}" for one in user.attachments]
+    if not sizes:
+        return ""
+    return f"{'one image' if len(sizes) == 1 else f'{len(sizes)} images'}, {', '.join(sizes)}"
 
 
 def _report(result: ToolResult) -> str:

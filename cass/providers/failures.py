@@ -30,6 +30,7 @@ _TOO_LONG = pattern(
     r"|exceed\w{0,9}.{0,40}token limit|range of input length|max_new_tokens\W{1,9}must be",
     re.IGNORECASE | re.DOTALL,
 )
+_SEES_NOT = pattern(r"\b(image|vision|multi-?modal|mmproj)", re.IGNORECASE)
 _NO_KEY = pattern(r"API_KEY_INVALID|(incorrect|invalid) api[ _-]?key|api[ _-]?key (not valid|expired)", re.IGNORECASE)
 """Google and xAI refuse a key with 400."""
 _PASSING = frozenset(
@@ -86,6 +87,20 @@ def advice(key_env: str | None, provider: str) -> str:
     """What to add to the words of a server that refused a key."""
     wrong = f"check the key in {key_env}" if key_env else "no API key was sent"
     return f"; {wrong} (cass login {provider} keeps one that works)"
+
+
+def images(error: ProviderError, count: int) -> str:
+    """What to add where a request with `count` images failed, and they may be why; a refusal of them never passes."""
+    if not count or error.key_refused or error.too_long:
+        return ""
+    if error.transient and not (error.http_status and _SEES_NOT.search(error.message[:_SEARCHED])):
+        return ""
+    error.transient = False
+    held = "an image" if count == 1 else f"{count} images"
+    return (
+        f'; the request holds {held}: of a model that takes none "supports_images": false in models.json says so, and '
+        "/clear leaves them out"
+    )
 
 
 def in_stream(error: Any, *, begun: bool = True) -> ProviderError:

@@ -1,9 +1,11 @@
 """Gemini: Google's own API, as a request builder and a parser of its streams.
 
 Source: https://ai.google.dev/api/generate-content
+Images: https://ai.google.dev/gemini-api/docs/image-understanding
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -13,7 +15,7 @@ from cass.context import Request
 from cass.errors import ProviderError
 from cass.jsonl import dump
 from cass.pattern import pattern
-from cass.providers import address, effort
+from cass.providers import address, effort, utterance
 from cass.providers.answer import Answer
 from cass.providers.openai_compatible import name
 from cass.providers.shape import count, mapping, mappings, text
@@ -64,7 +66,7 @@ def _contents(request: Request) -> list[dict[str, Any]]:
     own: set[str] = set()
     for message in request.messages:
         role = "model" if isinstance(message, Assistant) else "user"
-        parts = _parts(message, request.model, own)
+        parts = _parts(message, request, own)
         if made and made[-1]["role"] == role:
             made[-1]["parts"] += parts
         elif parts:
@@ -72,18 +74,27 @@ def _contents(request: Request) -> list[dict[str, Any]]:
     return made
 
 
-def _parts(message: Message, model: str, own: set[str]) -> list[dict[str, Any]]:
+def _parts(message: Message, request: Request, own: set[str]) -> list[dict[str, Any]]:
     """Parts of a message. `own`: ids that the model itself gave to its last calls; no other ids are sent."""
     match message:
         case User():
-            said = "\n\n".join(filter(None, (message.note, message.content)))
-            return [{"text": said}] if said else []
+            return _user(message, request.images)
         case ToolResult():
             id = {"id": message.tool_call_id} if message.tool_call_id in own else {}
             response = {"output" if message.ok else "error": message.content}
             return [{"functionResponse": id | {"name": name(message.name), "response": response}}]
         case Assistant():
-            return _assistant(message, model, own)
+            return _assistant(message, request.model, own)
+
+
+def _user(user: User, images: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The text behind the image, as the documentation advises for one."""
+    parts: list[dict[str, Any]] = []
+    for image in utterance.images(user, images):
+        parts += [{"text": image.caption}] if image.caption else []
+        parts.append({"inlineData": {"mimeType": image.media_type, "data": image.data}})
+    words = utterance.text(user)
+    return parts + ([{"text": words}] if words else [])
 
 
 def _assistant(message: Assistant, model: str, own: set[str]) -> list[dict[str, Any]]:

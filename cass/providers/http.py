@@ -88,7 +88,7 @@ class Http:
                 yield piece
             yield shown.message(message)
         except ProviderError as e:
-            self._finish(e, url)
+            self._finish(e, url, failures.images(e, len(request.images)))
             raise
         except (httpx.HTTPError, httpx.InvalidURL) as e:
             words, transient = _words(e, url, patience, answered)
@@ -116,9 +116,9 @@ class Http:
             words, transient = _words(e, url, GET_TIMEOUT_S, answered)
             raise ProviderError(self._without_key(words), url=self._shown(url), transient=transient) from None
 
-    def _finish(self, error: ProviderError, url: str) -> None:
+    def _finish(self, error: ProviderError, url: str, besides: str = "") -> None:
         """Say the rest of an error. It is cut only now: half a key would not be known for one."""
-        error.message = self._without_key(error.message)[: failures.WORDS]
+        error.message = self._without_key(error.message)[: failures.WORDS] + besides
         if error.key_refused:
             error.message += failures.advice(self._key_name(), self._connection.provider)
         error.url = self._shown(url)

@@ -4,8 +4,10 @@ Pure: bytes in, values out. Servers differ in what they leave out, repeat or put
 is taken here is in the recorded streams of ``tests/wire`` or in a named test.
 
 Source: https://platform.openai.com/docs/api-reference/chat
+Images: https://platform.openai.com/docs/guides/images-vision
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from cass.budget import Message
@@ -14,7 +16,7 @@ from cass.context import Request
 from cass.errors import ProviderError
 from cass.jsonl import dump
 from cass.pattern import pattern
-from cass.providers import address, effort
+from cass.providers import address, effort, utterance
 from cass.providers.answer import Answer, Call, parsed
 from cass.providers.ids import Ids
 from cass.providers.shape import count, dollars, mapping, mappings, text
@@ -39,7 +41,7 @@ def build(connection: Connection, request: Request) -> tuple[str, dict[str, str]
         body["tools"] = [{"type": "function", "function": tool} for tool in request.tools]
     ids = Ids(connection.quirks.call_ids)
     system = [{"role": "system", "content": request.system}] if request.system else []
-    body["messages"] = system + [_message(message, connection, request.model, ids) for message in request.messages]
+    body["messages"] = system + [_message(message, connection, request, ids) for message in request.messages]
     body[connection.quirks.max_tokens_field] = request.max_tokens
     body |= effort.chat(connection.quirks.no_thinking, request.effort)
     body["stream"] = True
@@ -48,14 +50,25 @@ def build(connection: Connection, request: Request) -> tuple[str, dict[str, str]
     return address.join(connection.base_url, "/chat/completions", version="/v1"), headers, dump(body)
 
 
-def _message(message: Message, connection: Connection, model: str, ids: Ids) -> dict[str, Any]:
+def _message(message: Message, connection: Connection, request: Request, ids: Ids) -> dict[str, Any]:
     match message:
         case User():
-            return {"role": "user", "content": "\n\n".join(filter(None, (message.note, message.content)))}
+            return {"role": "user", "content": _user(message, request.images)}
         case ToolResult():
             return {"role": "tool", "tool_call_id": ids.result(message.tool_call_id), "content": message.content}
         case Assistant():
-            return _assistant(message, connection, message.model == model, ids)
+            return _assistant(message, connection, message.model == request.model, ids)
+
+
+def _user(user: User, images: Mapping[str, str]) -> str | list[dict[str, Any]]:
+    """Text first, as in the examples of the API; a text alone is no list, which some servers do not take."""
+    if not user.attachments:
+        return utterance.text(user)
+    parts: list[dict[str, Any]] = [{"type": "text", "text": utterance.text(user)}]
+    for image in utterance.images(user, images):
+        parts += [{"type": "text", "text": image.caption}] if image.caption else []
+        parts.append({"type": "image_url", "image_url": {"url": image.uri}})
+    return parts
 
 
 def _assistant(message: Assistant, connection: Connection, same_model: bool, ids: Ids) -> dict[str, Any]:

@@ -4,8 +4,10 @@ Nothing is kept at the provider (``store: false``): what a model thought comes b
 request.
 
 Source: https://platform.openai.com/docs/api-reference/responses
+Images: https://platform.openai.com/docs/guides/images-vision
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from cass.budget import Message
@@ -13,7 +15,7 @@ from cass.config import Connection
 from cass.context import Request
 from cass.errors import ProviderError
 from cass.jsonl import dump
-from cass.providers import address, effort
+from cass.providers import address, effort, utterance
 from cass.providers.answer import Answer, Call
 from cass.providers.ids import Ids
 from cass.providers.openai_compatible import name
@@ -41,17 +43,16 @@ def build(connection: Connection, request: Request) -> tuple[str, dict[str, str]
         # `strict` is true where nothing is said, and refuses optional parameters.
         body["tools"] = [{"type": "function"} | tool | {"strict": False} for tool in request.tools]
     ids = Ids(r".{1,64}", unique=True)
-    body["input"] = [item for message in request.messages for item in _items(message, request.model, ids)]
+    body["input"] = [item for message in request.messages for item in _items(message, request, ids)]
     body |= {"max_output_tokens": request.max_tokens} | effort.responses(request.model, request.effort)
     body |= {"store": False, "stream": True}
     return address.join(connection.base_url, "/responses", version="/v1"), headers, dump(body)
 
 
-def _items(message: Message, model: str, ids: Ids) -> list[dict[str, Any]]:
+def _items(message: Message, request: Request, ids: Ids) -> list[dict[str, Any]]:
     match message:
         case User():
-            said = "\n\n".join(filter(None, (message.note, message.content)))
-            return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": said}]}]
+            return [{"type": "message", "role": "user", "content": _user(message, request.images)}]
         case ToolResult():
             return [
                 {
@@ -61,7 +62,17 @@ def _items(message: Message, model: str, ids: Ids) -> list[dict[str, Any]]:
                 }
             ]
         case Assistant():
-            return _assistant(message, message.model == model, ids)
+            return _assistant(message, message.model == request.model, ids)
+
+
+def _user(user: User, images: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Text first, as in the examples of the API."""
+    parts: list[dict[str, Any]] = [{"type": "input_text", "text": utterance.text(user)}]
+    for image in utterance.images(user, images):
+        parts += [{"type": "input_text", "text": image.caption}] if image.caption else []
+        # The schema of the API has `detail` as required, and servers of others' go by that.
+        parts.append({"type": "input_image", "detail": "auto", "image_url": image.uri})
+    return parts
 
 
 def _assistant(message: Assistant, same_model: bool, ids: Ids) -> list[dict[str, Any]]:

@@ -37,7 +37,7 @@ def _joined(messages: Iterable[User | Assistant]) -> list[Message]:
         last = made[-1] if made else None
         if isinstance(message, User) and isinstance(last, User):
             content = "\n\n".join(filter(None, (last.content, message.note, message.content)))
-            made[-1] = replace(last, content=content)
+            made[-1] = replace(last, content=content, attachments=last.attachments + message.attachments)
         else:
             made.append(message)
     return made

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from rich.style import Style
 from rich.text import Text
 
-from cass.blocks import Answer, Block, Call, Moved, Now
+from cass.blocks import Answer, Block, Call, Moved, Now, pictured
 from cass.markdown import Code, Fence, Piece, Prose, split
 from cass.records import Approval, Assistant, Compaction, Meta, Notice, Status, TurnEnd, User
 from cass.viewer import calls, code, prose, table, wrapping
@@ -76,6 +76,7 @@ def user(message: User, look: Look) -> list[Text]:
     shown, said = cut(body, MESSAGE_LINES, MESSAGE_CHARACTERS, look)
     made = [part for line in shown for part in wrapped(Text(line, BOLD), look, 2)]
     made += wrapped(Text(said, DIM), look, 2) if said else []
+    made += [part for image in message.attachments for part in wrapped(Text(pictured(image), DIM), look, 2)]
     by = message.origin.get("by", "composer")
     if by != "composer":
         made += wrapped(Text(f"by {safe_line(str(by))}", DIM), look, 2)

@@ -15,6 +15,7 @@ from cass.records import (
     Approval,
     ApprovalRequest,
     Assistant,
+    Attachment,
     Compaction,
     Delta,
     Meta,
@@ -34,7 +35,14 @@ DOCS = (Path(__file__).parents[2] / "docs" / "files.md").read_text()
 EXAMPLES = re.findall(r"^```sh\n(.*?)^```", DOCS, re.MULTILINE | re.DOTALL)
 AT = "2026-06-20T14:30:12.345Z"
 FACTS = (
-    User(id="u1", content="make it", mode="workspace-edit", origin={"by": "composer"}, created_at=AT),
+    User(
+        id="u1",
+        content="make it",
+        mode="workspace-edit",
+        origin={"by": "composer"},
+        attachments=(Attachment("0" * 64, "image/png", "plan.png", 9, 4, 3),),
+        created_at=AT,
+    ),
     Assistant(id="a1", content="", tool_calls=(ToolCall("c1", "shell", {"command": "make"}),), created_at=AT),
     Approval(request_id="r1", tool_call_id="c1", decision="approved", by="you in the composer", created_at=AT),
     ToolResult(tool_call_id="c1", name="shell", content="make: no rule", ok=False, created_at=AT),

@@ -43,7 +43,7 @@ def test_what_is_not_old_stays_and_only_what_is_left_of_a_chat_that_is_gone_goes
 
 
 def test_old_journals_contents_and_outputs_go_and_the_chat_stays(kept):
-    age(kept.edits, kept.out / "call", kept.chat)
+    age(kept.edits, kept.out / "call", kept.chat, *kept.home.blobs.iterdir())
     looked = run("cass", "prune", "--dry-run")
     assert "contents of files, for restoring" in looked.stdout
     assert kept.edits.exists()

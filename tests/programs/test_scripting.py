@@ -13,6 +13,7 @@ from stage import facts, run, wait_for
 from cass import catalogue, inbox, records, status
 from cass.commands import SUBCOMMANDS
 from cass.records import Assistant, User
+from tests import drawn
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "scripting.md").read_text()
@@ -43,6 +44,7 @@ def project(tmp_path, monkeypatch):
     at.mkdir()
     (at / "app.py").write_text("def main():\n    pass  # TODO FIXME\n")
     (at / "notes.txt").write_text("a note\n")
+    (at / "screenshot.png").write_bytes(drawn.png())
     (at / ".gitignore").write_text(".cass/\n")
     stub = tmp_path / "bin"
     stub.mkdir()
