@@ -474,6 +474,8 @@ def test_an_agent_that_is_picked_has_a_pane_for_itself_and_leaves_the_others_as_
         (pane,) = set(tmux.panes()) - panes
         tmux.until("❯ find slow tests", pane=pane)
         tmux.until(READY, pane=pane)
+        is_right = tmux.do("display-message", "-p", "-t", pane, "#{pane_left}").strip() != "0"
+        assert is_right == (layout == "panes"), "the viewer's height is the composer's to share"
         assert f"{pane} " in next(line for line in sizes(tmux).splitlines() if line.endswith(" 1"))
         tmux.do("send-keys", "-t", pane, "-l", "where is main defined?")
         tmux.do("send-keys", "-t", pane, "Enter")
