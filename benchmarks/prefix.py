@@ -5,7 +5,7 @@ A provider's cache of prefixes holds as far as this goes. For each kind: a turn 
 resumed by a worker of its own, in time zones in which it is never the same day. What follows the messages (limits, the
 end of the JSON) does not count. Anthropic's marks move on with the conversation, of the last two user turns; its cache
 compares what they stand on, which is the second figure. At last what stands at the beginning of every request: the
-system prompt and the schemas of all six tools. Needs the checkout, with its `.venv`.
+system prompt and the schemas of all tools. Needs the checkout, with its `.venv`.
 """
 
 import itertools
@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 from tests import scripted, spoken  # noqa: E402
 
 STEPS, TURNS = 6, 5
-TOOLS = ("ls", "read", "grep", "write", "edit", "shell")
+TOOLS = ("ls", "read", "grep", "write", "edit", "shell", "fetch")
 ZONES = ("Pacific/Kiritimati", "Etc/GMT+12")
 """26 hours apart: between any two turns lies a midnight."""
 _ENDS = {

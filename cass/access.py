@@ -12,7 +12,7 @@ from typing import NamedTuple
 from cass import rules as given
 from cass.compound import Uncertain
 from cass.pattern import pattern
-from cass.rules import READS, RUNS, WRITES, Rules
+from cass.rules import FETCHES, READS, RUNS, WRITES, Rules
 
 
 class Mode(StrEnum):
@@ -66,6 +66,8 @@ class Action(NamedTuple):
     command: str | None = None
     effect: Effect | None = None
     """Of a tool of the host program; None for a tool of cass, whose name says it."""
+    url: str | None = None
+    """What it fetches, in the one spelling of `cass.web.url`."""
     foreign: str | None = None
     """Of a tool of an MCP server: the arguments as JSON, their names in order. What it does nobody here knows."""
 
@@ -90,8 +92,8 @@ Decision = Allow | Ask | Deny
 
 
 def tools(mode: Mode) -> frozenset[str]:
-    """Names of the built-in tools that a mode offers."""
-    return READS if mode is Mode.READ_ONLY else READS | WRITES | RUNS
+    """Names of the built-in tools that a mode offers, whatever the rules are."""
+    return READS if mode is Mode.READ_ONLY else READS | WRITES | RUNS | FETCHES
 
 
 def decide(mode: Mode, rules: Rules, action: Action) -> Decision:
@@ -127,11 +129,16 @@ def offers(mode: Mode, effect: Effect) -> bool:
 
 def _needs_rule(mode: Mode, action: Action) -> bool:
     """Whether nothing but a rule lets `action` through, and nobody is asked."""
-    return action.foreign is not None and mode is Mode.READ_ONLY
+    return mode is Mode.READ_ONLY and _is_outward(action)
+
+
+def _is_outward(action: Action) -> bool:
+    """Whether it asks another program or machine, of which nobody here knows what it does."""
+    return action.foreign is not None or action.url is not None
 
 
 def _is_offered(mode: Mode, action: Action) -> bool:
-    if action.foreign is not None:
+    if _is_outward(action):
         return True
     return action.tool in tools(mode) if action.effect is None else offers(mode, action.effect)
 
@@ -143,6 +150,8 @@ def _question(mode: Mode, rules: Rules, action: Action) -> str | None:
             return "; ".join(found)
         if action.tool in RUNS:
             return f"{mode} mode asks before every command"
+        if action.tool in FETCHES:
+            return f"{mode} mode asks before every fetch"
         # What a tool writes where it names no path can be anywhere.
         if action.effect is Effect.RUNS or (action.effect is Effect.WRITES and not action.reaches):
             return f"{mode} mode asks before every {action.tool}"
@@ -196,6 +205,8 @@ def rule_for(action: Action) -> str | None:
         return None
     if action.command is not None:
         return given.exactly(action.tool, action.command)
+    if action.url is not None:
+        return given.of_origin(action.tool, action.url)
     outside = [reach.path for reach in action.reaches if not reach.inside]
     if action.effect is not None and not outside:
         return action.tool
@@ -210,6 +221,8 @@ def _first(rules: tuple[str, ...], action: Action) -> str | None:
     """The first rule that speaks of any part of `action`."""
     if action.command is not None:
         return given.mentioning(rules, action.tool, action.command)
+    if action.url is not None:
+        return given.mentioning_url(rules, action.tool, action.url)
     found = given.of_paths(rules, action.tool, _subjects(action, [reach.path for reach in action.reaches]))
     return next((rule for rule in found if rule), None)
 
@@ -222,6 +235,8 @@ def _all(rules: tuple[str, ...], action: Action) -> str | None:
             found = [rule for _, rule in given.allowing(rules, action.tool, action.command)]
         except Uncertain:
             return None
+    elif action.url is not None:
+        found = [given.covering_url(rules, action.tool, action.url)]
     else:
         outside = [reach.path for reach in action.reaches if not reach.inside]
         found = given.of_paths(rules, action.tool, _subjects(action, outside))

@@ -73,6 +73,7 @@ async def _call(desk: Desk, progress: Progress, call: ToolCall, number: int) -> 
         call_id=re.sub(r"\W", "-", call.id)[:64] or "call",
         decided={},
         sandboxed=sandbox.holds(progress.width(desk), desk.sandbox),
+        decide=lambda action: access.decide(progress.width(desk), desk.rules, action),
         keep=desk.keeping((progress.last.id, number)),
         ground=identity(str(desk.place.root)),
         asked={},

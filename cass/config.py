@@ -71,6 +71,8 @@ class Settings(NamedTuple):
     """Whether they have the network there."""
     sandbox_write: tuple[str, ...] = ()
     """Directories that they may write to there besides, absolute or from ``~/`` on."""
+    fetch_private: tuple[str, ...] = ()
+    """Hosts and networks that are not on the internet and may be fetched from."""
     hooks: tuple[Hook, ...] = ()
     tools: tuple[str, ...] | None = None
     """The only tools that the model is offered, as of `Options`; None: all that the mode has."""
@@ -101,6 +103,7 @@ def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: boo
         net=_first(options.net, config.get("net")) or False,
         sandbox_write=tuple(config.get("sandbox_write", ())),
         shell_env=tuple(config.get("shell_env", ())),
+        fetch_private=tuple(config.get("fetch_private", ())),
         hooks=hooks.of(config.get("hooks", {})),
         tools=_tools(options.tools if options.tools is not None else config.get("tools")),
         notices=(*files.notices, *_vain(files), *_remarks(files, connection)),

@@ -6,6 +6,7 @@ from typing import Any
 
 from cass.records import ToolCall
 from cass.visible import safe, safe_line
+from cass.web import url
 
 
 def headline(call: ToolCall) -> str:
@@ -53,6 +54,11 @@ def _edit(arguments: dict[str, Any]) -> str:
     return f"{safe_line(arguments['path'])} {_count(len(arguments['edits']), 'edit')}"
 
 
+def _fetch(arguments: dict[str, Any]) -> str:
+    offset = arguments.get("offset")
+    return safe_line(" ".join([url.shown(arguments["url"]), *([f"from {offset}"] if offset else [])]))
+
+
 def _count(number: int, noun: str) -> str:
     return f"({number:,} {noun}{'' if number == 1 else 's'})"
 
@@ -64,4 +70,5 @@ _LAYOUTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "write": _write,
     "edit": _edit,
     "shell": lambda arguments: safe(arguments["command"]).strip("\n"),
+    "fetch": _fetch,
 }

@@ -1,8 +1,9 @@
 """Rules: what the person always allows, asks or denies, as ``tool(pattern)``.
 
 In a pattern ``*`` is any text, ``?`` one character, ``[ab]`` one of them. A path is compared in full, resolved. A
-command is taken apart first (`cass.compound`): each part must be allowed, and a deny rule hits if it speaks of any. Of
-a tool of an MCP server the name may hold ``*`` as well, and the pattern is compared with the arguments as JSON.
+command is taken apart first (`cass.compound`): each part must be allowed, and a deny rule hits if it speaks of any. A
+URL is compared in its one spelling (`cass.web.url`), its host apart from its path. Of a tool of an MCP server the name
+may hold ``*`` as well, and the pattern is compared with the arguments as JSON.
 """
 
 import fnmatch
@@ -19,12 +20,15 @@ from cass.pattern import pattern
 READS = frozenset({"ls", "read", "grep"})
 WRITES = frozenset({"write", "edit"})
 RUNS = frozenset({"shell"})
+FETCHES = frozenset({"fetch"})
 
 MCP = "mcp__"
 """What the names of tools of MCP servers begin with."""
 
 _RULE = pattern(r"([\w*-]+)(?:\((.*)\))?", re.DOTALL)
 _WILDCARD = pattern(r"[*?\[]")
+_URL = pattern(r"([^/]*://[^/]*)(/.*)", re.DOTALL)
+"""Scheme, host and port; path and query."""
 
 
 class Rules(NamedTuple):
@@ -42,7 +46,7 @@ class Rules(NamedTuple):
 def is_rule(text: str) -> bool:
     """Whether `text` has the form ``tool`` or ``tool(pattern)`` with a tool that exists."""
     found = _RULE.fullmatch(text)
-    return found is not None and (found[1] in READS | WRITES | RUNS or found[1].startswith(MCP))
+    return found is not None and (found[1] in READS | WRITES | RUNS | FETCHES or found[1].startswith(MCP))
 
 
 def exactly(tool: str, subject: str) -> str:
@@ -87,6 +91,32 @@ def _is(pattern: str, subject: str) -> bool:
 
 def _is_exactly(pattern: str, subject: str) -> bool:
     return pattern == glob.escape(subject)
+
+
+# ---- URLs -----------------------------------------------------------------------------------------------------------
+
+
+def of_origin(tool: str, url: str) -> str:
+    """The rule that speaks of every page that scheme, host and port of `url` have, and of no other."""
+    return f"{tool}({glob.escape(url[: url.index('/', url.index('://') + 3)])}/*)"
+
+
+def mentioning_url(rules: tuple[str, ...], tool: str, url: str) -> str | None:
+    """The first rule that speaks of `url`, or of any part of it."""
+    return _first(rules, tool, lambda pattern: _is(pattern, url) or _covers_url(pattern, url))
+
+
+def covering_url(rules: tuple[str, ...], tool: str, url: str) -> str | None:
+    """The first rule that allows `url`: one that says which hosts, before it says which paths."""
+    return _first(rules, tool, partial(_covers_url, url=url))
+
+
+def _covers_url(pattern: str, url: str) -> bool:
+    """Part by part: the ``*`` in ``https://*.org/*`` must not reach into the path, as of ``https://evil/x.org/``."""
+    wanted, given = _URL.fullmatch(pattern), _URL.fullmatch(url)
+    if wanted is None or given is None:
+        return pattern == "*"
+    return _is(wanted[1], given[1]) and _is(wanted[2], given[2])
 
 
 # ---- commands -------------------------------------------------------------------------------------------------------
@@ -166,7 +196,29 @@ def _why_vain(key: str, rule: str, rules: Rules) -> str | None:
         return f"{over} is stronger"
     if pattern is None or tool.startswith(MCP):
         return None
+    if tool in FETCHES:
+        return _vain_url(key, pattern)
     return _vain_command(key, pattern) if tool in RUNS else _vain_path(pattern)
+
+
+def _vain_url(key: str, pattern: str) -> str | None:
+    found = _URL.fullmatch(pattern)
+    if found is None:
+        if key == "allow":
+            return None if pattern == "*" else "it must say which hosts and which paths, as https://host/*"
+        return None if pattern[:1] in ("*", "?", "[", "h") else f"URLs are compared in full: *{pattern}*"
+    scheme, _, authority = found[1].partition("://")
+    if found[1] != found[1].lower():
+        return "scheme and host are compared in lower case"
+    if not any(fnmatch.fnmatchcase(name, scheme) for name in ("http", "https")):
+        return "only http:// and https:// are fetched"
+    if "@" in authority or "#" in pattern:
+        return "URLs are compared without user, password and fragment"
+    if (scheme, authority[-3:]) == ("http", ":80") or (scheme, authority[-4:]) == ("https", ":443"):
+        return "URLs are compared without the usual port"
+    if not pattern.isascii():
+        return "URLs are compared in ASCII: a host as xn--…, other letters as %XX"
+    return None
 
 
 def _vain_path(pattern: str) -> str | None:

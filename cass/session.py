@@ -401,6 +401,7 @@ class Session:
                 writable=settings.sandbox_write,
                 denied=denied_paths(settings.rules),
                 kept=hidden.kept_in(str(root), os.environ),
+                private_hosts=settings.fetch_private,
             ),
             model=settings.model,
             provider_name=connection.provider,

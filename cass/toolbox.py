@@ -50,11 +50,12 @@ class Toolbox:
         self._foreign = {name: tool for name, tool in foreign.items() if name not in self._brought}
 
     def names(self, mode: Mode, given: Rules = Rules()) -> frozenset[str]:
-        """Names of the tools that a mode offers; in read-only mode those of MCP servers that an allow rule names."""
-        is_free = mode is not Mode.READ_ONLY
-        foreign = (name for name in self._foreign if is_free or rules.naming(given.allow, name))
+        """Names of the tools that a mode offers; in read-only mode fetch and those of MCP servers that an allow rule
+        names."""
+        outward = {*rules.FETCHES, *self._foreign}
+        named = outward if mode is not Mode.READ_ONLY else {name for name in outward if rules.naming(given.allow, name)}
         brought = (name for name, (effect, _) in self._brought.items() if access.offers(mode, effect))
-        return frozenset(filter(self._is_wanted, access.tools(mode).union(brought, foreign)))
+        return frozenset(filter(self._is_wanted, access.tools(mode).union(brought, named)))
 
     def _is_wanted(self, name: str) -> bool:
         return (

@@ -18,6 +18,8 @@ from cass.errors import ConfigError
 from cass.home import Home, create_private, make_private
 from cass.known import PROVIDERS, is_base_url
 from cass.rules import is_rule
+from cass.web.hosts import EXPECTED as HOSTS
+from cass.web.hosts import is_entry as is_host
 
 KINDS = ("openai-compatible", "openai-responses", "anthropic", "gemini", "local", "demo")
 LAYOUTS = ("inline", "panes")
@@ -91,6 +93,7 @@ _CONFIG: dict[str, Check] = {
     "sandbox": _FLAG,
     "net": _FLAG,
     "sandbox_write": _list_of(_DIRECTORY),
+    "fetch_private": _list_of((lambda value: isinstance(value, str) and is_host(value), HOSTS)),
     "max_tokens": _COUNT,
     "max_turns": _COUNT,
     "max_cost": _AMOUNT,

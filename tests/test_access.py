@@ -42,6 +42,54 @@ def test_a_mode_decides_about_commands(mode, expected):
     assert kind(decide(mode, NONE, Action("shell", command="ls"))) == expected
 
 
+PAGE = Action("fetch", url="https://docs.python.org/3/")
+PYTHON = "fetch(https://docs.python.org/*)"
+
+
+@pytest.mark.parametrize(
+    ("rules", "read_only", "workspace_edit", "full_access"),
+    [
+        (Rules(), "Deny", "Ask", "Allow"),
+        (Rules(allow=(PYTHON,)), "Allow", "Allow", "Allow"),
+        (Rules(allow=("fetch",)), "Allow", "Allow", "Allow"),
+        (Rules(allow=("fetch(https://*.python.org/3/*)",)), "Allow", "Allow", "Allow"),
+        (Rules(allow=("fetch(https://docs.python.org/2/*)",)), "Deny", "Ask", "Allow"),
+        (Rules(allow=("shell", "read", "mcp__*")), "Deny", "Ask", "Allow"),
+        (Rules(ask=(PYTHON,)), "Ask", "Ask", "Ask"),
+        (Rules(allow=(PYTHON,), ask=("fetch",)), "Ask", "Ask", "Ask"),
+        (Rules(allow=(PYTHON,), deny=("fetch(*python*)",)), "Deny", "Deny", "Deny"),
+        (Rules(deny=("fetch",)), "Deny", "Deny", "Deny"),
+        (Rules(confirm_destructive=True), "Deny", "Ask", "Allow"),
+    ],
+)
+def test_a_mode_and_the_rules_decide_about_a_url(rules, read_only, workspace_edit, full_access):
+    assert [kind(decide(mode, rules, PAGE)) for mode in Mode] == [read_only, workspace_edit, full_access]
+
+
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        ("https://docs.python.org/3/", PYTHON),
+        ("https://docs.python.org/", PYTHON),
+        ("http://docs.python.org/", "fetch(http://docs.python.org/*)"),
+        ("https://docs.python.org:8443/3/", "fetch(https://docs.python.org:8443/*)"),
+        ("http://[2001:db8::1]/x", "fetch(http://[[]2001:db8::1]/*)"),
+    ],
+)
+def test_always_is_for_the_pages_of_one_origin(url, rule):
+    action = Action("fetch", url=url)
+    assert access.rule_for(action) == rule
+    assert decide(EDIT, Rules(allow=(rule,)), action) == Allow(rule)
+    elsewhere = [
+        url.replace("://", "://x."),
+        url.replace("://", "://x/"),
+        url.replace("/", "/y", 1),
+        f"https://e/{url}",
+    ]
+    for other in elsewhere:
+        assert kind(decide(EDIT, Rules(allow=(rule,)), Action("fetch", url=other))) == "Ask"
+
+
 @pytest.mark.parametrize(
     ("effect", "reaches", "read_only", "workspace_edit", "full_access"),
     [

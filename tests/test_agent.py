@@ -286,7 +286,7 @@ async def test_a_call_that_cannot_be_is_an_error_that_the_model_reads(make, work
 
 @asynchronous
 async def test_the_model_is_offered_what_its_mode_has(make):
-    every = "ls read grep write edit shell"
+    every = "ls read grep write edit shell fetch"
     for mode, offered in [(Mode.READ_ONLY, "ls read grep"), (Mode.FULL_ACCESS, every)]:
         with scripted.Server([scripted.says("hi")]) as server:
             await take(make(base_url=server.base_url, mode=mode))

@@ -9,7 +9,7 @@ import sys
 import pytest
 from test_order import SOURCES
 
-HEAVY = {"asyncio", "httpx", "markdown_it", "mcp", "prompt_toolkit", "pygments", "rich", "watchfiles"}
+HEAVY = {"asyncio", "httpx", "justhtml", "markdown_it", "mcp", "prompt_toolkit", "pygments", "rich", "watchfiles"}
 
 
 def loaded(*arguments: str, home: str = "/nonexistent") -> set[str]:
@@ -34,6 +34,7 @@ def loaded(*arguments: str, home: str = "/nonexistent") -> set[str]:
         ("blocks", set()),
         ("providers", set()),
         ("tools", set()),
+        ("tools.fetch", {"asyncio"}),
         ("agent", {"asyncio"}),
         ("session", {"asyncio"}),
         ("send", set()),

@@ -9,19 +9,20 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 ORDER = """
-    errors pattern flags hunks home jsonl elder preferences visible announce color amounts values records headline
-    compound rules warning access ignore walk names images blobs snapshots attachments query search inbox presence
-    lineage catalogue tail chat callers decisions known instructions frontmatter trust skills project environment hooks
-    written connection gguf models bill config
+    errors pattern flags web web.url web.hosts hunks home jsonl elder preferences visible announce color amounts values
+    records headline compound rules warning access ignore walk names images blobs snapshots attachments query search
+    inbox presence lineage catalogue tail chat callers decisions known instructions frontmatter trust skills project
+    environment hooks written connection gguf models bill config
     welcome
     prompt budget gallery context blocks markdown commands templates
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort
     providers.utterance providers.plain providers.answer providers.openai_compatible providers.openai_responses
     providers.anthropic providers.gemini providers.demo providers.http
     providers.ring providers.llama providers.local providers.roster providers
+    web.charset web.page web.visit
     tools.paths tools.arguments tools.deadman tools.hidden tools.guards tools.sandbox tools.cell tools.child
     tools.diff tools.strides tools.nearest tools.tool tools.host tools.aside
-    tools.ls tools.read tools.grep tools.write tools.edit tools.hook tools.shell tools.own tools
+    tools.ls tools.read tools.grep tools.write tools.edit tools.hook tools.shell tools.fetch tools.own tools
     mcp.servers mcp.names mcp.words mcp.pipe mcp.host mcp.link mcp.manage mcp
     toolbox brought hooked desk tries summary progress calls agent briefing questions opening heir branch restore turn
     session
@@ -52,9 +53,10 @@ OUTSIDERS = {
     "anyio": {"mcp.pipe"},
     "click": {"cli", "dialogue", "program", "subcommands", "synopsis"},
     "distributed": {"scheduler"},
-    "httpx": {"providers.http"},
+    "httpx": {"providers.http", "web.visit"},
     "httpx2": {"mcp.host"},
     "jsonschema": {"schema"},
+    "justhtml": {"web.page"},
     "keyring": {"providers.ring"},
     "mcp": {"mcp.host", "mcp.pipe"},
     "mcp_types": {"mcp.host", "mcp.pipe"},

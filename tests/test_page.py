@@ -330,7 +330,7 @@ NAMES = """chat_id created_at provider model cwd v content id role note mode ask
     outcome error of text tool_call arguments arguments_raw state detail level sandboxed used limit""".split()
 KINDS = """meta system message tool_result approval compaction turn_end delta tool_started tool_output approval_request
     status notice""".split()
-TOOLS = ["ls", "read", "grep", "write", "edit", "shell", "other"]
+TOOLS = ["ls", "read", "grep", "write", "edit", "shell", "fetch", "other"]
 
 
 @st.composite

@@ -64,6 +64,14 @@ def test_a_change_is_shown_as_its_diff_in_colours_and_with_its_path():
     ]
 
 
+def test_a_page_is_shown_by_the_address_that_is_asked_whole_and_in_letters_that_look_like_no_other():
+    asked = request(name="fetch", arguments={"url": "HTTPS://\u0430pple.com/\u202e?q=" + "x" * 200, "offset": 5})
+    address = "https://xn--pple-43d.com/%E2%80%AE?q=" + "x" * 200
+    assert subject(asked) == [("class:subject", address), ("class:subject", "offset: 5")]
+    assert address in text(Question(asked, 0)).replace("\n  ", "")
+    assert "not sandboxed" not in text(Question(asked, 0))
+
+
 def test_always_is_offered_only_where_there_is_a_rule():
     assert "always" not in text(Question(request(), 0))
     assert "a always for this chat" in text(Question(request(rule="shell(make)"), 0))

@@ -17,6 +17,7 @@ from cass.rules import Rules
         ("shell(git *)", True),
         ("read(/a/(b))", True),
         ("shell(a\nb)", True),
+        ("fetch(https://a/*)", True),
         ("teleport(x)", False),
         ("shell(", False),
         ("shell x", False),
@@ -25,6 +26,40 @@ from cass.rules import Rules
 )
 def test_a_rule_is_a_tool_that_exists_and_maybe_a_pattern(text, is_one):
     assert rules.is_rule(text) == is_one
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url", "covered"),
+    [
+        ("https://docs.python.org/*", "https://docs.python.org/3/?q=x", True),
+        ("https://docs.python.org/*", "http://docs.python.org/3/", False),
+        ("https://docs.python.org/*", "https://docs.python.org.evil.example/", False),
+        ("https://docs.python.org/*", "https://docs.python.org:8443/", False),
+        ("https://docs.python.org/*", "https://evil.example/https://docs.python.org/", False),
+        ("https://*.python.org/*", "https://docs.python.org/", True),
+        ("https://*.python.org/*", "https://evil.example/x.python.org/", False),
+        ("https://*.python.org/*", "https://evil.example/?x.python.org/", False),
+        ("*://docs.python.org/*", "http://docs.python.org/", True),
+        ("*://docs.python.org/*", "https://evil.example/://docs.python.org/", False),
+        ("https://a/b", "https://a/b", True),
+        ("https://a/b", "https://a/b/c", False),
+        ("https://a/?*", "https://a/bcd", True),
+        ("*", "https://a/", True),
+        ("*python*", "https://docs.python.org/", False),
+        ("https*", "https://a/", False),
+    ],
+)
+def test_a_pattern_covers_a_url_part_by_part(pattern, url, covered):
+    rule = (f"fetch({pattern})",)
+    assert (rules.covering_url(rule, "fetch", url) is not None) == covered
+    assert not covered or rules.mentioning_url(rule, "fetch", url)
+
+
+@pytest.mark.parametrize("pattern", ["*python*", "https://docs*", "http*", "https://docs.python.org/*", "*/3/"])
+def test_what_denies_may_speak_of_any_part_of_a_url(pattern):
+    rule = f"fetch({pattern})"
+    assert rules.mentioning_url((rule,), "fetch", "https://docs.python.org/3/") == rule
+    assert rules.mentioning_url((rule,), "fetch", "ftp://elsewhere/") is None
 
 
 @pytest.mark.parametrize(
@@ -118,6 +153,16 @@ def test_each_part_is_named_with_the_rule_that_allows_it():
         (Rules(allow=("shell(ls)",), deny=("shell",)), "shell is stronger"),
         (Rules(allow=("shell(ls)",), ask=("shell(ls)",)), "shell(ls) is stronger"),
         (Rules(ask=("read",), deny=("read",)), "read is stronger"),
+        (Rules(allow=("fetch(docs.python.org)",)), "it must say which hosts and which paths"),
+        (Rules(allow=("fetch(https://docs.python.org)",)), "it must say which hosts and which paths"),
+        (Rules(allow=("fetch(*python*)",)), "it must say which hosts and which paths"),
+        (Rules(deny=("fetch(python.org)",)), "*python.org*"),
+        (Rules(allow=("fetch(https://Docs.python.org/*)",)), "lower case"),
+        (Rules(allow=("fetch(ftp://a/*)",)), "only http:// and https://"),
+        (Rules(allow=("fetch(https://me@a/*)",)), "without user"),
+        (Rules(allow=("fetch(https://a:443/*)",)), "without the usual port"),
+        (Rules(allow=("fetch(https://b\u00fccher.example/*)",)), "in ASCII"),
+        (Rules(allow=("fetch(https://a/)",), deny=("fetch",)), "fetch is stronger"),
     ],
 )
 def test_a_rule_that_can_never_match_says_why(given, why):
@@ -132,6 +177,10 @@ def test_a_rule_that_can_never_match_says_why(given, why):
         Rules(allow=("shell",), ask=("shell(git push*)",), deny=("shell(rm *)", "read(*.pem)", "read(/etc/*)")),
         Rules(allow=("shell(git * *)", "shell(*)", "shell(a && b)", "shell(xargs rm)", "shell(sudo apt *)")),
         Rules(allow=('shell(git commit -m "*")', "shell(git log --output=*)", "shell([gG]it ?)", "write(/)")),
+        Rules(
+            allow=("fetch", "fetch(*)", "fetch(*://*/*)", "fetch(https://*.python.org/3/*)", "fetch(http://a:443/*)")
+        ),
+        Rules(deny=("fetch(*evil*)", "fetch(https://evil*)", "fetch(http:*)"), ask=("fetch(*/secret/*)",)),
         Rules(deny=("shell(*$(*)", "shell(sudo *)", "shell(*>*)"), ask=("shell(* | *)",)),
     ],
 )

@@ -141,7 +141,17 @@ def test_a_wrong_trust_file_trusts_nothing_and_names_itself(home, root, written)
 @pytest.mark.parametrize(
     "key",
     [
-        *("base_url", "api_key", "api_key_env", "provider", "default_provider", "model", "default_model", "allow"),
+        *(
+            "base_url",
+            "api_key",
+            "api_key_env",
+            "provider",
+            "default_provider",
+            "model",
+            "default_model",
+            "allow",
+            "fetch_private",
+        ),
         *("default_access_mode", "shell_env", "layout", "max_cost", "mcpServers", "hooks", "providers", "editing"),
     ],
 )

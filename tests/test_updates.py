@@ -100,6 +100,7 @@ def test_notices_retries_and_the_context_are_told(home, workspace):
     [
         ("shell", {"command": "ls\n-l"}, "ls␊-l"),
         ("grep", {"query": "main", "paths": ["a", "b"]}, "grep main a b"),
+        ("fetch", {"url": "https://A/b"}, "fetch https://a/b"),
         ("read", {"files": [{"path": "a"}, "b", 5]}, "read a b"),
         ("write", {"path": 5}, "write"),
         ("deploy", {"path": ["x"]}, "deploy"),

@@ -40,6 +40,7 @@ from cass.records import (
     User,
 )
 from cass.visible import safe, safe_line
+from cass.web import url
 
 Update: TypeAlias = (
     UserMessageChunk
@@ -58,6 +59,7 @@ KINDS: dict[str, ToolKind] = {
     "write": "edit",
     "edit": "edit",
     "shell": "execute",
+    "fetch": "fetch",
 }
 OUTPUT = 20_000
 """Characters of a tool's output that an editor is told, the last ones."""
@@ -230,8 +232,9 @@ def title(call: ToolCall) -> str:
     given: dict[str, Any] = call.arguments
     if isinstance(command := given.get("command"), str):
         return safe_line(command)[:TITLE]
-    query = given.get("query")
+    query, address = given.get("query"), given.get("url")
     words = [call.name, *([query] if isinstance(query, str) else []), *_paths(call)]
+    words += [url.shown(address)] if isinstance(address, str) else []
     return safe_line(" ".join(words))[:TITLE]
 
 

@@ -9,8 +9,9 @@ from cass.access import Action, Allow, Decision, Mode
 from cass.compound import Uncertain
 from cass.errors import UsageError
 from cass.home import Home
-from cass.rules import READS, RUNS, WRITES, Rules
+from cass.rules import FETCHES, READS, RUNS, WRITES, Rules
 from cass.tools.paths import Place, reach
+from cass.web import url
 
 _OUTCOMES = {"Allow": "allowed", "Ask": "asked", "Deny": "denied"}
 
@@ -20,7 +21,7 @@ class Explained:
     tool: str
     subject: str
     means: str
-    """Where a path leads; "" for a command."""
+    """Where a path leads, what a URL means; "" for a command."""
     parts: tuple[tuple[str, str], ...]
     """The parts of a command, each with what the rules say of it."""
     uncertain: str
@@ -62,12 +63,13 @@ def _reason(found: Decision) -> str:
 
 
 def explain(question: str, given: Rules, home: Home, cwd: Path) -> Explained:
-    """What would be decided about ``TOOL: COMMAND OR PATH`` in the workspace `cwd`. Raises UsageError, ToolError."""
+    """What would be decided about ``TOOL: COMMAND, PATH OR URL`` in `cwd`. Raises UsageError, ToolError."""
     tool, colon, subject = question.partition(":")
     tool, subject = tool.strip(), subject.strip()
-    if not colon or tool not in READS | WRITES | RUNS or not subject:
-        names = ", ".join(sorted(READS | WRITES | RUNS))
-        raise UsageError(f"--rules: expected 'TOOL: COMMAND OR PATH', with one of {names}; not {question!r}")
+    known = READS | WRITES | RUNS | FETCHES
+    if not colon or tool not in known or not subject:
+        names = ", ".join(sorted(known))
+        raise UsageError(f"--rules: expected 'TOOL: COMMAND, PATH OR URL', with one of {names}; not {question!r}")
     action = _action(tool, subject, home, cwd)
     parts: tuple[tuple[str, str], ...] = ()
     uncertain = ""
@@ -93,12 +95,14 @@ def _said(part: str, allowing: str | None, tool: str, given: Rules) -> str:
 def _action(tool: str, subject: str, home: Home, cwd: Path) -> Action:
     if tool in RUNS:
         return Action(tool, command=subject)
+    if tool in FETCHES:
+        return Action(tool, url=str(url.parse(subject)))
     place = Place(cwd, home.root, home.root / "run", "check", "check", {}, {})
     return Action(tool, (reach(subject, place, write=tool in WRITES),))
 
 
 def _means(action: Action) -> str:
-    words = []
+    words = [action.url] if action.url else []
     for found in action.reaches:
         words.append(found.path)
         words.append("in the workspace" if found.inside else "outside the workspace")

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from cass import warning
 from cass.composer.rows import cells, fold, wrap
 from cass.records import ApprovalRequest
+from cass.rules import FETCHES
 from cass.visible import safe, safe_line
+from cass.web import url
 
 QUIET_S = 0.7
 """So long no key must have come, since the question stands there, before a key can be an answer."""
@@ -108,6 +110,9 @@ def subject(request: ApprovalRequest) -> Fragments:
     if isinstance(command := arguments.get("command"), str):
         lines += _styled("class:subject", safe(command))
         del arguments["command"]
+    if request.name in FETCHES and isinstance(address := arguments.get("url"), str):
+        lines += _styled("class:subject", safe_line(url.shown(address)))
+        del arguments["url"]
     if (diff := request.diff) is not None:
         lines += _styled("class:subject", safe_line(f"{request.name} {arguments.get('path', '')}"))
         return lines + [(_DIFF.get(line[:1], ""), line) for _, line in _styled("", safe(diff.removesuffix("\n")))]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NAMES", "Outcome", "Tool", "call_hook", "check", "find", "own_tools", "schema", "schemas"]
 
-NAMES = ("ls", "read", "grep", "write", "edit", "shell")
+NAMES = ("ls", "read", "grep", "write", "edit", "shell", "fetch")
 
 
 def find(name: str) -> Tool:

@@ -11,10 +11,11 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cass.access import Reach
+from cass.access import Action, Decision, Deny, Reach
 from cass.errors import ToolError
 from cass.home import Home
 from cass.names import quoted, unquoted
@@ -119,6 +120,10 @@ class Place:
     absolute and resolved."""
     shown: tuple[str, ...] = ()
     """Directories that a command in the sandbox sees although cass keeps them, absolute and resolved."""
+    private_hosts: tuple[str, ...] = ()
+    """Hosts and networks that are not on the internet and may be fetched from, as of `cass.web.hosts`."""
+    decide: Callable[[Action], Decision] = lambda _: Deny("nobody is there to decide")
+    """What would be decided now about something else that the call comes to do."""
     keep: Keep = keep_nothing
     """Called before a file is changed."""
 

@@ -299,9 +299,21 @@ def test_a_decision_about_a_path_says_where_it_leads(ruled, explained):
     assert explained("read: /x/secret/y")[4:5] == ["full-access denied the rule read(*/secret/*) denies it"]
 
 
+def test_a_decision_about_a_url_says_what_it_means(home, workspace, explained):
+    home.make()
+    home.config.write_text('{"allow": ["fetch(https://docs.python.org/*)"]}')
+    lines = explained("fetch: HTTPS://Docs.Python.ORG:443/3/../a")
+    assert lines[1] == "https://docs.python.org/a"
+    by_rule = "allowed by fetch(https://docs.python.org/*)"
+    assert lines[2:] == [f"read-only {by_rule}", f"workspace-edit {by_rule}", "full-access allowed"]
+    lines = explained("fetch: https://docs.python.org.evil.example/")
+    assert lines[2].startswith("read-only denied read-only mode runs fetch only where a rule of the user allows")
+    assert lines[3] == "workspace-edit asked workspace-edit mode asks before every fetch"
+
+
 @pytest.mark.parametrize("question", ["git status", "fly: x", "shell:", ": x"])
 def test_a_question_that_is_none_says_what_is_expected(explained, question):
-    with pytest.raises(UsageError, match="expected 'TOOL: COMMAND OR PATH'"):
+    with pytest.raises(UsageError, match="expected 'TOOL: COMMAND, PATH OR URL'"):
         explained(question)
 
 

@@ -17,7 +17,7 @@ from cass.records import Assistant, Delta, ToolResult, User
 
 AT = "2026-06-20T14:30:12.345Z"
 READS = ("ls", "read", "grep")
-ALL = (*READS, "write", "edit", "shell")
+ALL = (*READS, "write", "edit", "shell", "fetch")
 
 
 def request(*messages: Any, tools: tuple[str, ...] = READS) -> Request:

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.real, pytest.mark.xdist_group("real")]
 BIN = Path(__file__).parent.parent.parent / "bin"
 KINDS = ("openai-compatible", "openai-responses", "anthropic")
 """The APIs that the server speaks."""
-TOOLS = ("ls", "read", "grep", "write", "edit", "shell")
+TOOLS = ("ls", "read", "grep", "write", "edit", "shell", "fetch")
 
 
 class Person:

@@ -24,7 +24,7 @@ DIGITS = "9" * 5_000
 
 
 def test_the_tools_stand_in_a_fixed_order():
-    assert tools.NAMES == ("ls", "read", "grep", "write", "edit", "shell")
+    assert tools.NAMES == ("ls", "read", "grep", "write", "edit", "shell", "fetch")
     assert [schema["name"] for schema in tools.schemas(["shell", "ls"])] == ["ls", "shell"]
 
 
@@ -35,12 +35,16 @@ def test_an_unknown_tool_is_named():
 
 def test_all_schemas_together_stay_lean():
     functions = [{"type": "function", "function": schema} for schema in tools.schemas(tools.NAMES)]
-    assert len(json.dumps(functions, separators=(",", ":"))) < 2_300
+    assert len(json.dumps(functions, separators=(",", ":"))) < 2_550
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "message"),
     [
+        ("fetch", {}, '"url" is missing'),
+        ("fetch", {"url": "docs.python.org"}, "must begin with http:// or https://"),
+        ("fetch", {"url": "https://a/", "offset": "x"}, '"offset" must be an integer'),
+        ("fetch", {"url": "https://a/", "method": "POST"}, 'takes url, offset; not "method"'),
         ("ls", {"path": 5}, '"path" must be a string, not a number (5)'),
         ("ls", {"path": ""}, '"path" must be a path'),
         ("ls", {"path": "a\0b"}, '"path" must be a path'),
