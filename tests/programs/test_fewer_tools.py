@@ -4,7 +4,7 @@ import json
 
 import pytest
 from sessions import asynchronous, of, take
-from stage import argv, facts, run, script, wait_for
+from stage import argv, end_worker, facts, run, script, wait_for
 from terminal import Pty
 
 from cass import Mode, Session, catalogue, presence
@@ -106,6 +106,8 @@ def test_the_worker_of_a_chat_on_a_terminal_keeps_to_them(home, workspace, monke
         assert "shell is unavailable in this chat; go on with ls" in result.content
     finally:
         terminal.close()
+        for chat_id in catalogue.ids(home):
+            end_worker(home.files(chat_id))
 
 
 @asynchronous
