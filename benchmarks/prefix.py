@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 from tests import scripted, spoken  # noqa: E402
 
 STEPS, TURNS = 6, 5
-TOOLS = ("ls", "read", "grep", "write", "edit", "shell", "fetch")
+TOOLS = ("ls", "read", "grep", "write", "edit", "shell", "fetch", "agent")
 ZONES = ("Pacific/Kiritimati", "Etc/GMT+12")
 """26 hours apart: between any two turns lies a midnight."""
 _ENDS = {

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from cass import calls, context, jsonl, records, summary, tries
+from cass import calls, context, ends, jsonl, summary, tries
 from cass.desk import Desk
 from cass.errors import CassError, ProviderError
 from cass.progress import Progress
@@ -202,7 +202,7 @@ def _filling(desk: Desk) -> Notice | None:
 def _cut_short(desk: Desk, progress: Progress, stop: str, reason: str) -> list[Record]:
     """What keeps the chat valid after a turn was broken off."""
     found: list[Record] = list(progress.partial(desk.model, stop))
-    for call in records.open_calls(desk.records):
+    for call in ends.open_calls(desk.records):
         output = progress.said(call.id)
         found.append(calls.result(call, f"Error: {reason}" + (f"\n{output}" if output else "")))
     return found

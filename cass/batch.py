@@ -139,7 +139,7 @@ def _answer(files: Files, task: Task, watched: Watched) -> Answer:
 
 
 def _is_interrupted(end: TurnEnd) -> bool:
-    """Whether the worker died in the turn, as `records.closing` writes it down."""
+    """Whether the worker died in the turn, as `ends.closing` writes it down."""
     return (end.error or "").startswith("interrupted:")
 
 

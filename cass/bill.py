@@ -43,6 +43,14 @@ class Bill:
             self.unpriced = answer.model
         return answer if answer.usage is None else replace(answer, usage=usage)
 
+    def add(self, spent: float) -> None:
+        """What an agent's chat has cost."""
+        self.usage += Usage(cost=spent)
+
+    def left(self) -> float | None:
+        """USD that may still be spent; None: any number of them."""
+        return None if self.limit is None else self.limit - (self.usage.cost or 0)
+
     def check(self) -> None:
         """Raise CassError where no further request may be made."""
         if self.limit is None:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from cass import chat, jsonl
+from cass.ends import open_calls, open_turn
 from cass.errors import CassError, UsageError
 from cass.headline import headline
 from cass.home import Files, create_private
@@ -32,8 +33,6 @@ from cass.records import (
     User,
     decode,
     encode,
-    open_calls,
-    open_turn,
 )
 from cass.snapshots import Call
 from cass.tail import Tail

@@ -4,13 +4,16 @@ import asyncio
 import dataclasses
 import re
 import traceback
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
+from itertools import groupby
 from typing import Any
 
 from cass import access, jsonl, tools
+from cass.abreast import abreast
 from cass.access import Allow, Ask, Deny
-from cass.desk import Answer, Desk
+from cass.decisions import Answer
+from cass.desk import Desk
 from cass.errors import CassError, ToolError
 from cass.progress import RESULT_LIMIT, Progress
 from cass.providers import veil
@@ -24,8 +27,9 @@ from cass.records import (
     ToolResult,
     ToolStarted,
 )
+from cass.relay import Relay
 from cass.rules import RUNS
-from cass.tools import sandbox
+from cass.tools import Outcome, sandbox
 from cass.tools.paths import Place
 from cass.walk import identity
 
@@ -37,14 +41,25 @@ async def every(desk: Desk, progress: Progress) -> AsyncGenerator[Record, None]:
     """Run the calls of `progress.last`; those that the person's word comes before get a result that says so."""
     assert progress.last is not None
     steered = False
-    for number, call in enumerate(progress.last.tool_calls):
+    for group in _groups(desk, progress.last.tool_calls):
         if steered:
-            yield result(call, "Error: not run: the user wrote")
+            for _, call in group:
+                yield result(call, "Error: not run: the user wrote")
             continue
-        async with aclosing(_call_and_tell(desk, progress, call, number)) as found:
+        runs = [_call_and_tell(desk, progress, call, number) for number, call in group]
+        async with aclosing(abreast(runs) if len(runs) > 1 else runs[0]) as found:
             async for record in found:
                 yield record
         steered = desk.is_steered()
+
+
+def _groups(desk: Desk, asked: Sequence[ToolCall]) -> Iterator[list[tuple[int, ToolCall]]]:
+    """The calls with their numbers: each alone, but for neighbours that run side by side."""
+    for is_apart, found in groupby(enumerate(asked), lambda one: desk.toolbox.is_apart(one[1].name)):
+        if is_apart:
+            yield list(found)
+        else:
+            yield from ([one] for one in found)
 
 
 async def _call_and_tell(desk: Desk, progress: Progress, call: ToolCall, number: int) -> AsyncGenerator[Record, None]:
@@ -74,6 +89,8 @@ async def _call(desk: Desk, progress: Progress, call: ToolCall, number: int) -> 
         decided={},
         sandboxed=sandbox.holds(progress.width(desk), desk.sandbox),
         decide=lambda action: access.decide(progress.width(desk), desk.rules, action),
+        mode=progress.width(desk),
+        asks=progress.asks,
         keep=desk.keeping((progress.last.id, number)),
         ground=identity(str(desk.place.root)),
         asked={},
@@ -197,20 +214,36 @@ async def _run(
     yield progress.status(desk)
     yield ToolStarted(tool_call_id=call.id, of=progress.of, created_at=jsonl.now())
     shown = veil.Output(desk.secrets)
-    async with aclosing(tool.run(call.arguments, place)) as pieces:
-        async for piece in pieces:
-            if isinstance(piece, str):
-                if text := shown.piece(piece):
-                    progress.say(call.id, text)
-                    yield ToolOutput(tool_call_id=call.id, text=text)
-            else:
-                desk.place.seen.update(piece.seen)
-                content, diff = shown.whole(piece.content), shown.whole(piece.diff or "") or None
-                held = place.sandboxed if call.name in RUNS or tool.is_program else None
-                if piece.notice:
-                    yield Notice(level="warning", text=piece.notice)
-                yield result(call, content, ok=piece.ok, seen=piece.seen, diff=diff, sandboxed=held)
+    relay = Relay(desk, progress, call)
+    try:
+        async with aclosing(tool.run(call.arguments, place)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, str):
+                    if text := shown.piece(piece):
+                        progress.say(call.id, text)
+                        yield ToolOutput(tool_call_id=call.id, text=text)
+                elif isinstance(piece, Outcome):
+                    for record in _came_of(desk, call, tool, place, piece, shown):
+                        yield record
+                else:
+                    for record in relay.take(piece):
+                        yield record
+    finally:
+        await relay.close()
     progress.said(call.id)
+
+
+def _came_of(
+    desk: Desk, call: ToolCall, tool: tools.Tool, place: Place, outcome: Outcome, shown: veil.Output
+) -> Iterator[Record]:
+    desk.place.seen.update(outcome.seen)
+    desk.bill.add(outcome.spent or 0)
+    content, diff = shown.whole(outcome.content), shown.whole(outcome.diff or "") or None
+    held = place.sandboxed if call.name in RUNS or tool.is_program else None
+    if outcome.notice:
+        yield Notice(level="warning", text=outcome.notice)
+    ends = result(call, content, ok=outcome.ok, seen=outcome.seen, diff=diff, sandboxed=held)
+    yield dataclasses.replace(ends, spent=outcome.spent)
 
 
 def result(

@@ -192,6 +192,16 @@ def meta(found: Sequence[Record]) -> Meta | None:
     return next((record for record in reversed(found) if isinstance(record, Meta)), None)
 
 
+def first(files: Files) -> Meta | None:
+    """The first record of a chat, without reading on; None where there is none."""
+    try:
+        with open(files.chat, "rb") as file:
+            record = records.decode(file.readline(1 << 20))
+    except (OSError, records.BadRecord):
+        return None
+    return record if isinstance(record, Meta) else None
+
+
 def family(found: Sequence[Record], files: Files) -> str:
     """The chat that this one and all its branches come from."""
     first = meta(found)

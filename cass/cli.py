@@ -243,7 +243,7 @@ def _exchange(files: "Files", text: str, given: dict[str, Any], **how: Any) -> "
     from cass import exchange
 
     _settle()
-    return exchange.say(files, text, tell=_report(given).record, **how)
+    return exchange.say(files, text, tell=_report(given).record, with_live=True, **how)
 
 
 def _report(given: dict[str, Any]) -> "Report":

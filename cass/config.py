@@ -27,6 +27,7 @@ from cass.written import stored_keys as stored_keys
 MAX_TOKENS = 8_192
 MAX_TOOL_OUTPUT = 100_000
 SHOWN_TOOL_OUTPUT = 2_000
+MAX_AGENTS = 4
 
 DEMO_NOTICE = (
     "demo: offline, no language model is answering; set FIREWORKS_API_KEY (or another provider's key), "
@@ -49,6 +50,8 @@ class Settings(NamedTuple):
     """Requests of one turn; None: no limit."""
     max_cost: float | None = None
     """USD that the requests of this run may come to; None: no limit."""
+    max_agents: int = MAX_AGENTS
+    """Agents of one chat that work at once; 0: there are none."""
     max_tool_output: int = MAX_TOOL_OUTPUT
     """Characters of one tool result that the model gets."""
     context_limit: int = ASSUMED_CONTEXT
@@ -95,6 +98,7 @@ def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: boo
         max_tokens_said=said is not None,
         max_turns=options.max_turns or config.get("max_turns"),
         max_cost=options.max_cost or config.get("max_cost"),
+        max_agents=config.get("max_agents", MAX_AGENTS),
         max_tool_output=options.max_tool_output or config.get("model_tool_result_limit", MAX_TOOL_OUTPUT),
         show_reasoning=config.get("show_reasoning", False),
         ui_tool_result_limit=config.get("ui_tool_result_limit", SHOWN_TOOL_OUTPUT),

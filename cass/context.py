@@ -113,14 +113,24 @@ def used(records: Sequence[Record], max_tool_output: int, tools: Sequence[dict[s
 
 
 def spent(records: Sequence[Record]) -> float | None:
-    """USD that the requests of this chat have cost, as far as it is known; None: of none.
+    """USD that the requests of this chat and of its agents have cost, as far as it is known; None: of none.
 
     A branch begins with records of its parent, older than itself.
     """
     begun = next((record.created_at for record in records if isinstance(record, Meta)), "")
-    own = (record for record in records if isinstance(record, (Assistant, Compaction)) and record.created_at >= begun)
-    costs = [record.usage.cost for record in own if record.usage is not None and record.usage.cost is not None]
-    return round(sum(costs), 9) if costs else None
+    costs = [_cost(record) for record in records if getattr(record, "created_at", "") >= begun]
+    known = [cost for cost in costs if cost is not None]
+    return round(sum(known), 9) if known else None
+
+
+def _cost(record: Record) -> float | None:
+    match record:
+        case Assistant(usage=usage) | Compaction(usage=usage):
+            return usage.cost if usage is not None else None
+        case ToolResult(spent=spent):
+            return spent
+        case _:
+            return None
 
 
 def recent(records: Sequence[Record], room: int) -> str | None:

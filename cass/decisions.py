@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +46,15 @@ def digest(request: ApprovalRequest) -> str:
     what = [request.request_id, request.name, request.arguments, request.diff]
     seen = [*what, request.rule, request.reason, request.sandboxed]
     return hashlib.sha256(jsonl.dump(seen)).hexdigest()
+
+
+class Answer(NamedTuple):
+    """What the person decided about one request."""
+
+    approved: bool
+    by: str
+    reason: str | None = None
+    rule: str | None = None
 
 
 class Refused(CassError):
@@ -135,11 +144,16 @@ def parse(line: bytes) -> dict[str, Any]:
     return request
 
 
-def caller(connection: socket.socket) -> Caller:
-    """Who is at the other end. Raises Refused for another user, for whoever is gone or descends from a worker."""
+def caller(connection: socket.socket, is_trusted: Callable[[int], bool] = lambda _: False) -> Caller:
+    """Who is at the other end. Raises Refused for another user, for whoever is gone or descends from a worker.
+
+    `is_trusted`: whether the process of a pid is let in, worker or not.
+    """
     found = _peer(connection)
     if found.uid != os.geteuid():
         raise Refused("only the owner of this chat decides")
+    if is_trusted(found.pid):
+        return found
     before = _ancestors(found.pid)
     # Whoever ends in the middle of a walk changes what it finds; two equal walks were of one tree.
     if before != _ancestors(found.pid):
@@ -149,13 +163,21 @@ def caller(connection: socket.socket) -> Caller:
     return found
 
 
-def worker_above() -> int | None:
-    """The nearest worker that this process descends from, by pid: it was started by a tool of it."""
+def worker_above() -> "Process | None":
+    """The nearest worker that this process descends from: it was started by a tool of it."""
     try:
         above = _ancestors(os.getppid())
     except Refused:
         return None
-    return next((process.pid for process in above if process.is_worker), None)
+    return next((process for process in above if process.is_worker), None)
+
+
+def is_same(pid: int, process: "Process") -> bool:
+    """Whether `pid` is still that process, and not another one that was given its number."""
+    try:
+        return _process(pid).started == process.started and pid == process.pid
+    except Refused:
+        return False
 
 
 def _is_marked(pid: int) -> bool:
@@ -176,16 +198,17 @@ def _peer(connection: socket.socket) -> Caller:
     return Caller(pid, uid)
 
 
-class _Process(NamedTuple):
+class Process(NamedTuple):
     pid: int
     parent: int
     started: str
+    """When, in the kernel's words; in their order."""
     is_worker: bool
 
 
-def _ancestors(pid: int) -> list[_Process]:
+def _ancestors(pid: int) -> list[Process]:
     """The process and all above it, up to the first of the system. Raises Refused where one cannot be read."""
-    chain: list[_Process] = []
+    chain: list[Process] = []
     while pid > 0:  # the first process too: in a container it may be a worker
         process = _process(pid)
         # A pid may have been given to a new process since its child named it as parent: a parent is never younger.
@@ -198,7 +221,7 @@ def _ancestors(pid: int) -> list[_Process]:
     return chain
 
 
-def _process(pid: int) -> _Process:
+def _process(pid: int) -> Process:
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes() if sys.platform == "linux" else _ps(pid)
     except (OSError, subprocess.SubprocessError):
@@ -207,7 +230,7 @@ def _process(pid: int) -> _Process:
     name, _, rest = stat.partition(b"(")[2].rpartition(b") ")
     fields = rest.split()
     is_worker = name == WORKER_NAME.encode() or pid == os.getpid()
-    return _Process(pid, int(fields[1]), fields[19].decode().rjust(20, "0"), is_worker)
+    return Process(pid, int(fields[1]), fields[19].decode().rjust(20, "0"), is_worker)
 
 
 def _ps(pid: int) -> bytes:

@@ -2,12 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from cass import context, gallery, jsonl
 from cass.access import Mode
 from cass.bill import Bill
 from cass.context import Request
+from cass.decisions import Answer
 from cass.gallery import Refused
 from cass.hooked import Hooked, Verdict
 from cass.providers import Provider
@@ -16,15 +17,6 @@ from cass.rules import Rules
 from cass.snapshots import Call, Keep, keep_nothing
 from cass.toolbox import Toolbox
 from cass.tools.paths import Place
-
-
-class Answer(NamedTuple):
-    """What the person decided about one request."""
-
-    approved: bool
-    by: str
-    reason: str | None = None
-    rule: str | None = None
 
 
 @dataclass
@@ -58,6 +50,8 @@ class Desk:
     """Id of the user message that is being answered."""
     keeping: Callable[[Call], Keep] = lambda _: keep_nothing
     """Who keeps what a call is about to change."""
+    ceiling: Callable[[], Mode] = lambda: Mode.FULL_ACCESS
+    """What no turn exceeds, whatever `mode` says."""
     sandbox: bool | None = None
     """Whether commands are sandboxed; None: as the mode has it."""
     context_assumed: bool = False

@@ -7,7 +7,7 @@ from typing import Any
 
 from cass import decisions, jsonl
 from cass.access import Mode
-from cass.desk import Answer
+from cass.decisions import Answer
 from cass.errors import CassError
 from cass.session import Session
 
@@ -59,7 +59,7 @@ class Door:
     async def _hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         refused: CassError | None = None
         try:
-            who = decisions.caller(writer.get_extra_info("socket"))
+            who = decisions.caller(writer.get_extra_info("socket"), self._session.superior.is_caller)
         except CassError as e:
             refused = e
         # Read in any case: closing a socket with unread bytes in it would take the answer away with them.
@@ -71,6 +71,10 @@ class Door:
 
     def _act(self, request: dict[str, Any], who: decisions.Caller) -> None:
         by = who.words(_text(request, "program")[:80] or "an unnamed program")
+        if self._session.superior.is_caller(who.pid):  # it says who answered it; the mode is for the person alone
+            by = _text(request, "by")[:300]
+            if request["do"] == "mode":
+                raise decisions.Refused("only the person changes the mode")
         match request["do"]:
             case "mode":
                 self._session.set_mode(_mode(_text(request, "mode")))

@@ -27,23 +27,25 @@ def say(
     id: str | None = None,
     start: bool = True,
     flags: Sequence[str] = (),
-    tell: Callable[[Record], None] | None = None,
+    tell: Callable[[Record], None] = lambda _: None,
+    with_live: bool = False,
     **how: Any,
 ) -> Answer:
-    """Send `text` as `send.send` does, wait for the end of the turn that takes it in; `tell` is given what comes.
+    """Send `text` as `send.send` does, wait for the end of the turn that takes it in; `tell` is given what comes, with
+    `with_live` what is only true for now as well.
 
     Raises besides what `send.send` does: WaitedTooLong, and NoWorker when the worker died over it. A message that
     still waits then gets a new worker.
     """
     attached = presence.attach(files)
     # First of all: what ends from now on is seen, what ended before is in the chat.
-    watch = status.Watch(files, tell=tell)
+    watch = status.Watch(files, with_live=with_live)
     try:
         if id is not None and (before := repeated(files, text, id)) is not None:
             return before
         is_known = id is not None
         id = send.send(files, text, id=id, start=start, flags=flags, **how)
-        end = watch.until(status.answered(id), timeout_s, lambda: _check(files, watch, id, start, flags))
+        end = watch.until(status.answered(id), timeout_s, lambda: _check(files, watch, id, start, flags), tell)
         assert isinstance(end, TurnEnd)
         # Of a turn that had begun before, the text may have come before as well.
         return (repeated(files, text, id) if is_known else None) or Answer(id, end, watch.outlook.last)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from cass import catalogue, chat, config, elder, jsonl, prompt
+from cass.ends import closing, open_turn
 from cass.errors import CassError
 from cass.home import Files
 from cass.records import (
@@ -20,10 +21,8 @@ from cass.records import (
     ToolResult,
     TurnEnd,
     User,
-    closing,
     decode,
     encode,
-    open_turn,
 )
 
 

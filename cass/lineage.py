@@ -42,6 +42,11 @@ def short(chat_id: str) -> str:
     return safe_line(chat_id.rpartition("-")[2])[:20]
 
 
+def of_agent(chat_id: str) -> str:
+    """The agent that asks something, behind the name of its tool; "" where none does."""
+    return f" of the agent {short(chat_id)}" if chat_id else ""
+
+
 def agent_of(parent: str | None) -> str:
     """``agent of a8f3``; "" for a chat that no other one began."""
     return f"agent of {short(parent)}" if parent else ""

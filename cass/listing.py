@@ -232,7 +232,7 @@ def _now(standing: "Standing", cost: float | None) -> dict[str, Any]:
         said |= {"provider": standing.provider, "model": standing.model}
         said["context"] = {"used": standing.used, "limit": standing.limit, "assumed": standing.assumed}
         said["cost"] = standing.cost if standing.cost is not None else cost
-    fields = ("request_id", "name", "arguments", "diff", "reason", "sandboxed", "rule")
+    fields = ("request_id", "name", "arguments", "diff", "reason", "sandboxed", "rule", "agent")
     said["pending"] = [{name: getattr(asked, name) for name in fields} for asked in standing.pending]
     return said
 
@@ -252,7 +252,8 @@ def _lines(said: dict[str, Any], level: int) -> str:
         line
         for r in said["pending"]
         for line in (
-            f"    {r['name']} waits for you: {safe_line(jsonl.dump(r['arguments']).decode())[:200]}",
+            f"    {r['name']}{lineage.of_agent(r['agent'])} waits for you: "
+            + safe_line(jsonl.dump(r["arguments"]).decode())[:200],
             f"    because {r['reason']}",
             f"    cass approve {said['chat_id']} {r['request_id']}",
         )

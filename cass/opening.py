@@ -17,8 +17,8 @@ from cass.jsonl import now
 from cass.records import Meta, Record, User
 
 
-def new(home: Home, cwd: Path, settings: Settings, options: Options) -> Files:
-    """Make a chat in the workspace `cwd`."""
+def new(home: Home, cwd: Path, settings: Settings, options: Options, **meta: object) -> Files:
+    """Make a chat in the workspace `cwd`; `meta` are further fields of its first record."""
     root = workspace(str(cwd))
     check_mode(settings.mode, root, home)
     instructions = config.instructions(home, root)
@@ -30,6 +30,7 @@ def new(home: Home, cwd: Path, settings: Settings, options: Options) -> Files:
         system=prompt.system(instructions.global_text, instructions.text),
         agents_files=instructions.files or None,
         base_url=options.base_url,
+        **meta,
     )
 
 

@@ -50,7 +50,7 @@ class Progress:
 
     def width(self, desk: Desk) -> Mode:
         """The mode that holds now: a narrower one does at once, a wider one from the next turn."""
-        return min(desk.mode, self.mode, key=lambda mode: mode.width)
+        return min(desk.mode, self.mode, desk.ceiling(), key=lambda mode: mode.width)
 
     def status(self, desk: Desk) -> Status:
         """What is going on while calls run: one of them may wait for the person."""

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from cass.desk import Answer
+from cass.decisions import Answer
 from cass.records import Approval, ApprovalRequest
 
 

@@ -5,7 +5,6 @@ worker appends, `Session` yields and the viewer folds is the same record. Both f
 split on ``\\n`` bytes only.
 """
 
-from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -139,6 +138,8 @@ class ToolResult(_Value):
     """What the call changed in a text file, in the unified format, 64 KiB at most; for people, not for the model."""
     sandboxed: bool | None = None
     """Whether a command ran in the sandbox; None: nothing was run."""
+    spent: float | None = None
+    """USD that an agent's chat has cost for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -249,6 +250,8 @@ class ApprovalRequest(_Value):
     """Id of the answer that asks for the call."""
     diff: str | None = None
     """What a write or an edit would change in its file, in the unified format; None: not known, or nothing."""
+    agent: str = ""
+    """The chat of an agent that asks, here as well as there; "" for this chat itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -400,46 +403,3 @@ def _tool_call(value: Any) -> ToolCall:
     if (call := ToolCall.of(value)) is None:
         raise BadRecord("a tool call without id and name")
     return call
-
-
-# ---- repair ---------------------------------------------------------------------------------------------------------
-
-
-def open_calls(records: Iterable[Record]) -> list[ToolCall]:
-    """Calls without a result, in order. Of several with one id a result is that of the first."""
-    calls: list[ToolCall] = []
-    for record in records:
-        if isinstance(record, Assistant) and record.stop != "error":
-            calls += record.tool_calls
-        elif isinstance(record, ToolResult):
-            answered = next((call for call in calls if call.id == record.tool_call_id), None)
-            if answered is not None:
-                calls.remove(answered)
-    return calls
-
-
-def open_turn(records: Iterable[Record]) -> tuple[str, ...]:
-    """Ids of the user messages that no `turn_end` answers yet, in order; the first one names the turn."""
-    waiting: dict[str, None] = {}
-    for record in records:
-        if isinstance(record, User):
-            waiting[record.id] = None
-        elif isinstance(record, TurnEnd):
-            for answered in record.answers:
-                waiting.pop(answered, None)
-    return tuple(waiting)
-
-
-def closing(records: Sequence[Record], reason: str, at: str) -> list[Fact]:
-    """What to append so that the next request is valid after a worker died: results, then the end of the turn."""
-    content = f"Error: interrupted: {reason}; what the call had begun may have gone on"
-    results: list[Fact] = [
-        ToolResult(tool_call_id=call.id, name=call.name, content=content, ok=False, created_at=at)
-        for call in open_calls(records)
-    ]
-    answers = open_turn(records)
-    if answers:
-        results.append(
-            TurnEnd(turn=answers[0], answers=answers, outcome="failed", error=f"interrupted: {reason}", created_at=at)
-        )
-    return results

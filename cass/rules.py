@@ -21,6 +21,8 @@ READS = frozenset({"ls", "read", "grep"})
 WRITES = frozenset({"write", "edit"})
 RUNS = frozenset({"shell"})
 FETCHES = frozenset({"fetch"})
+AGENT = "agent"
+"""The tool that begins another chat: what is done there is decided there."""
 
 MCP = "mcp__"
 """What the names of tools of MCP servers begin with."""
@@ -46,7 +48,7 @@ class Rules(NamedTuple):
 def is_rule(text: str) -> bool:
     """Whether `text` has the form ``tool`` or ``tool(pattern)`` with a tool that exists."""
     found = _RULE.fullmatch(text)
-    return found is not None and (found[1] in READS | WRITES | RUNS | FETCHES or found[1].startswith(MCP))
+    return found is not None and (found[1] in READS | WRITES | RUNS | FETCHES | {AGENT} or found[1].startswith(MCP))
 
 
 def exactly(tool: str, subject: str) -> str:

@@ -31,22 +31,23 @@ from cass import (
     catalogue,
     chat,
     config,
-    decisions,
     elder,
+    ends,
     gallery,
     heir,
     jsonl,
     opening,
     providers,
-    records,
     summary,
+    variables,
 )
 from cass.access import Mode
 from cass.bill import Bill
 from cass.brought import Brought
+from cass.children import Children
 from cass.config import Options, Settings
-from cass.desk import Answer, Desk
-from cass.environment import for_tools
+from cass.decisions import Answer
+from cass.desk import Desk
 from cass.errors import CassError, ConfigError, UsageError
 from cass.home import Files, Home
 from cass.hooked import Hooked
@@ -71,6 +72,7 @@ from cass.records import (
 )
 from cass.rules import denied_paths
 from cass.snapshots import Journal
+from cass.superior import Superior
 from cass.toolbox import Toolbox
 from cass.tools import hidden, sandbox
 from cass.tools.host import HostTool
@@ -111,7 +113,7 @@ class Session:
         options: Options,
         cwd: Path | None = None,
         settings: Settings | None = None,
-        widest: Mode = Mode.FULL_ACCESS,
+        superior: Superior | None = None,
         brought: Brought | None = None,
     ) -> None:
         """Lock and mend the chat. Raises NoChat, Held, ConfigError, MissingKey, ChatBroken."""
@@ -124,9 +126,9 @@ class Session:
         if self.settings.sandbox and (why := sandbox.problem()):
             raise ConfigError(f'--sandbox, or "sandbox" in the configuration, cannot be had: {why}')
         self._options, self._provider = options, self.settings.connection.provider
-        self._widest = widest
-        if self.settings.mode.width > widest.width:
-            self.settings = self.settings._replace(mode=widest)
+        self.superior = superior or Superior()
+        if self.settings.mode.width > self.superior.widest().width:
+            self.settings = self.settings._replace(mode=self.superior.widest())
         meta = chat.meta(found)
         if meta is None:
             raise CassError(f"{files.chat} holds no meta record: it is no chat")
@@ -276,8 +278,9 @@ class Session:
 
     def set_mode(self, mode: Mode) -> None:
         """A narrower mode holds at once, a wider one from the next turn. Raises UsageError where it cannot be."""
-        if mode.width > self._widest.width:
-            raise UsageError(f"a worker that a tool of another chat started is never wider than {self._widest}")
+        widest = self.superior.widest()
+        if mode.width > widest.width:
+            raise UsageError(f"a worker that a tool of another chat started is never wider than {widest}")
         opening.check_mode(mode, self.desk.place.root, self.files.home)
         self.desk.mode = mode
         self.chat.sign(mode)
@@ -297,8 +300,8 @@ class Session:
             left, self.desk.provider = self.desk.provider, providers.connect(settings.connection)
             self._closing.append(asyncio.ensure_future(left.aclose()))  # its connections, and a server of its own
         before, self.settings = self.settings, settings
-        self.desk.place = replace(self.desk.place, environ=self._environ())
-        self.desk.secrets = self._secrets()
+        self.desk.place = replace(self.desk.place, environ=variables.given(self.settings, self.files))
+        self.desk.secrets = variables.withheld(self.settings, self.files)
         self.desk.provider_name = settings.connection.provider
         self.desk.model, self.desk.effort = settings.model, settings.effort
         self.desk.context_assumed, self.desk.bill.facts = settings.context_assumed, settings.facts
@@ -374,7 +377,7 @@ class Session:
 
     def repair(self, reason: str) -> None:
         """Close what a turn left open that did not come to its end."""
-        for record in records.closing(self.records, reason, jsonl.now()):
+        for record in ends.closing(self.records, reason, jsonl.now()):
             self.chat.append(record)
 
     # ---- opening
@@ -396,7 +399,7 @@ class Session:
                 call_id="",
                 chat_id=self.files.chat_id,
                 seen=_seen(self.chat.records),
-                environ=self._environ(),
+                environ=variables.given(self.settings, self.files),
                 net=settings.net,
                 writable=settings.sandbox_write,
                 denied=denied_paths(settings.rules),
@@ -418,21 +421,34 @@ class Session:
             refused=lambda one: gallery.refusal(self.settings.connection.kind, self.settings.facts.images, one),
             image=partial(attachments.content, self.files.home),
             answer=self._questions.answer_to,
+            ceiling=self.superior.widest,
             is_steered=lambda: self.is_steered(),
             steering=lambda: self.steering(),
-            secrets=self._secrets(),
+            secrets=variables.withheld(self.settings, self.files),
             sandbox=settings.sandbox,
             keeping=Journal(self.files, chat.family(self.chat.records, self.files)).of_call,
         )
 
     def _toolbox(self, root: Path) -> Toolbox:
         """The tools that are wanted; what is wrong with the person's own is a notice. Raises UsageError."""
-        found, wrong = self._brought.toolbox.joined(self.files.home.root / "tools", self._environ())
+        found, wrong = self._brought.toolbox.joined(
+            self.files.home.root / "tools", variables.given(self.settings, self.files)
+        )
+        if self._brought.provider is None:
+            Children.offer(found, self.files, self.chat.records, self.settings, lambda: self.desk, self._flags_now)
         if self.settings.tools is not None:
             named = servers.load(self.files.home, root, os.environ).servers
             found.narrow(self.settings.tools, [server.name for server in named])
         self.settings = self.settings._replace(notices=(*self.settings.notices, *wrong))
         return found
+
+    def _flags_now(self) -> Options:
+        """What a worker is to be told that asks the same model in the same way."""
+        desk, meta = self.desk, chat.meta(self.records)
+        base_url = meta.base_url if meta is not None and desk.provider_name == self._provider else None
+        options = self._flags(desk.provider_name)
+        options = options._replace(base_url=options.base_url or base_url)
+        return options._replace(provider=desk.provider_name, model=desk.model, effort=desk.effort)
 
     def _mend(self, root: Path) -> None:
         """Close what a dead worker left open, and record a new workspace."""
@@ -452,22 +468,6 @@ class Session:
             notice = Notice(level="info", text=text)
             self.live.write(notice)
             self.tell(notice)
-
-    def _environ(self) -> dict[str, str]:
-        """The environment for tools."""
-        kept = for_tools(
-            os.environ,
-            keys=config.secret_names(self.files.home) | {self.settings.connection.api_key_env},
-            in_use=self.settings.connection.api_key,
-            passed=self.settings.shell_env,
-        )
-        return kept | {decisions.TOOL_MARK: self.files.chat_id}
-
-    def _secrets(self) -> tuple[str, ...]:
-        """What no tool may put out: keys of providers, and what the environment holds and tools are not given."""
-        given = self._environ()
-        withheld = [value for name, value in os.environ.items() if name not in given and not value.startswith("/")]
-        return (self.settings.connection.api_key or "", *withheld, *config.stored_keys(self.files.home))
 
 
 def _options(provider: str | Provider | None, chosen: Chosen) -> Options:

@@ -1,7 +1,7 @@
 """What of a chat is open: messages without an end of their turn; and waiting until there is none."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 from cass import inbox, presence, standing
@@ -56,38 +56,45 @@ _LONGEST_S = 0.05
 class Watch:
     """Waits for something in a chat: made before a message is sent, so that nothing is missed."""
 
-    def __init__(self, files: Files, start: int = -1, tell: Callable[[Record], None] | None = None) -> None:
-        """`tell` is given each record that comes, those that are only true for now among them."""
+    def __init__(self, files: Files, *, with_live: bool = False) -> None:
+        """`with_live`: what is only true for now is news, too."""
         self._files = files
-        self._tail = Tail(files.chat, start)
-        self._live = Tail(files.live, start) if tell is not None else None
-        self._tell = tell
+        self._tail = Tail(files.chat, -1)
+        self._live = Tail(files.live, -1) if with_live else None
         self.outlook = Outlook()
+
+    def news(self) -> Iterator[Record]:
+        """What has come since it was last asked for. Whoever stops within it leaves out the rest."""
+        facts = self._tail.read()
+        yield from self._live.read() if self._live is not None else ()
+        for record in facts:
+            self.outlook.add(record)
+            yield record
 
     def until(
         self,
         found: Callable[[Record], bool],
         timeout_s: float | None = None,
         on_silence: Callable[[], None] = lambda: None,
+        tell: Callable[[Record], None] = lambda _: None,
     ) -> Record:
-        """The first record that `found` accepts. `on_silence` is called while nothing comes, and may raise.
+        """The first record that `found` accepts; `tell` is given all up to that one.
+
+        `on_silence` is called while nothing comes, and may raise.
 
         Raises WaitedTooLong.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         pause = _SHORTEST_S
         while True:
-            news = self._tail.read()
-            self._tell_live()
-            for record in news:
-                self.outlook.add(record)
-                if self._tell is not None:
-                    self._tell(record)
+            pause = min(pause * 1.5, _LONGEST_S)
+            for record in self.news():
+                pause = _SHORTEST_S
+                tell(record)
                 if found(record):
                     return record
             if deadline is not None and time.monotonic() >= deadline:
                 raise WaitedTooLong(f"nothing after {timeout_s:g} s; chat {self._files.chat_id} goes on")
-            pause = _SHORTEST_S if news else min(pause * 1.5, _LONGEST_S)
             if pause == _LONGEST_S:
                 on_silence()
             time.sleep(pause)
@@ -96,11 +103,6 @@ class Watch:
         self._tail.close()
         if self._live is not None:
             self._live.close()
-
-    def _tell_live(self) -> None:
-        if self._live is not None and self._tell is not None:
-            for record in self._live.read():
-                self._tell(record)
 
 
 def answered(id: str) -> Callable[[Record], bool]:

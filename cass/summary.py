@@ -12,8 +12,9 @@ from cass import budget, context, jsonl, tries
 from cass.blocks import pictured
 from cass.context import Request
 from cass.desk import Desk
+from cass.ends import open_turn
 from cass.errors import CassError, ProviderError
-from cass.records import Assistant, Compaction, Record, User, open_turn
+from cass.records import Assistant, Compaction, Record, User
 
 WARN = 0.7
 """Share of the context at which the person is told."""

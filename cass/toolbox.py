@@ -8,7 +8,7 @@ from cass import access, rules, tools
 from cass.access import Effect, Mode
 from cass.errors import ToolError, UsageError
 from cass.mcp.names import may_name
-from cass.rules import MCP, Rules
+from cass.rules import AGENT, MCP, Rules
 from cass.tools import Tool
 from cass.tools.host import HostTool, as_tool
 
@@ -45,6 +45,10 @@ class Toolbox:
         tools.check(wanted, names, lambda name: any(may_name(name, server) for server in servers))
         self._wanted = wanted
 
+    def add(self, effect: Effect, tool: Tool) -> None:
+        """Offer one more, unless there is another of its name."""
+        self._brought.setdefault(tool.name, (effect, tool))
+
     def settle(self, foreign: Mapping[str, Tool]) -> None:
         """Offer these tools of MCP servers, until it is said again. No other tool is called as one of them."""
         self._foreign = {name: tool for name, tool in foreign.items() if name not in self._brought}
@@ -69,6 +73,16 @@ class Toolbox:
         if name in self._brought:
             return self._brought[name][1]
         return self._foreign[name] if name in self._foreign else tools.find(name)
+
+    def is_apart(self, name: str) -> bool:
+        """Whether neighbouring calls of the tool of that name run side by side."""
+        found = self._brought.get(name)
+        return found is not None and found[1].is_apart
+
+    def portable(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of `names` that another process has as well: no function of a host program."""
+        hosted = {name for name, (_, tool) in self._brought.items() if not (tool.is_program or name == AGENT)}
+        return tuple(name for name in names if name not in hosted)
 
     def schemas(self, mode: Mode, given: Rules = Rules()) -> tuple[dict[str, Any], ...]:
         """``{"name", "description", "parameters"}`` of each tool that a mode offers, always in the same order."""

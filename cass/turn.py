@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from cass.desk import Answer
+from cass.decisions import Answer
 from cass.errors import Interrupted, UsageError
 from cass.records import ApprovalRequest, Record
 

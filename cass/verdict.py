@@ -5,7 +5,7 @@ import sys
 import termios
 from collections.abc import Sequence
 
-from cass import decisions, presence, standing, warning
+from cass import decisions, lineage, presence, standing, warning
 from cass.composer.question import subject
 from cass.composer.rows import wrap
 from cass.errors import Blocked, CassError, NoWorker
@@ -81,7 +81,8 @@ def shown(request: ApprovalRequest, columns: int, lines: int, *, rule: bool = Fa
         after += _rows(said, columns)
     if rule and request.rule:
         after += _shortened(_rows(f"always allowed then: {safe_line(request.rule)}", columns), lines // 3, columns)
-    counted = f"{safe_line(request.name)}, {len(what)} line{'s' if len(what) != 1 else ''}:"
+    who = f"{safe_line(request.name)}{lineage.of_agent(request.agent)}"
+    counted = f"{who}, {len(what)} line{'s' if len(what) != 1 else ''}:"
     room = max(lines - len(after) - 2, FEWEST_ROWS)  # but for that heading and the question
     return [counted, *_shortened(rows, room, columns), *after]
 

@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cass import attachments, catalogue, decisions, inbox, presence
-from cass.access import Mode
+from cass import attachments, decisions, inbox, presence
 from cass.config import Options, Settings
 from cass.door import Door
 from cass.errors import CassError, ChatBroken, Held, Interrupted
@@ -27,6 +26,7 @@ from cass.intake import Intake
 from cass.records import Attachment, Notice, Record, TurnEnd, User
 from cass.session import Session
 from cass.status import Outlook
+from cass.superior import Superior
 from cass.turn import Turn
 from cass.visible import safe
 
@@ -50,6 +50,8 @@ class Worker:
         self._door = Door(session)
         self._turn: Turn | None = None
         self._task: asyncio.Task[None] | None = None
+        self._origin: dict[str, Any] = {}
+        """Of the message that was last taken in."""
         self._stopped = False
         self._until: str | None = None
         session.is_steered = self._intake.is_steered
@@ -84,6 +86,7 @@ class Worker:
             task, self._task = self._task, None
             self._active_at = time.monotonic()
             task.result()
+        self._mind_superior()
         if self._task is None:
             _reap()
             if self._stopped or self.end is not None:
@@ -146,6 +149,15 @@ class Worker:
         self._stopped = True
         self.interrupt()
 
+    def _mind_superior(self) -> None:
+        """Never exceed it, and end what it waits for when it is gone: nobody would hear the answer."""
+        widest = self.session.superior.widest()
+        if self.session.desk.mode.width > widest.width:
+            self.session.set_mode(widest)
+        if self._turn is not None and self.session.superior.has_left(self._origin):
+            self._origin = {}
+            self.interrupt()
+
     def interrupt(self) -> None:
         """Cancel the running turn, if one runs."""
         if self._turn is not None:
@@ -182,6 +194,7 @@ class Worker:
             return None
         origin = item.get("origin")
         origin = origin if isinstance(origin, dict) else {}
+        self._origin = origin
         attached, wrong = attachments.checked(self.files.home, item.get("attachments"))
         for fault in wrong:
             self._notice("warning", fault)
@@ -264,7 +277,7 @@ async def _run(files: Files, options: Options, cwd: Path | None, idle_s: float, 
         told = True
 
     try:
-        async with Session(files, options, cwd, widest=_widest(files)) as session:
+        async with Session(files, options, cwd, superior=Superior.of(files)) as session:
             await _serve(Worker(session, idle_s), ready=lambda: tell({}))
     except CassError as e:
         tell({"error": str(e), "status": e.status, "held": isinstance(e, Held)})
@@ -282,7 +295,7 @@ async def _once(
     tell: Callable[[Record], None],
     attached: Sequence[Attachment],
 ) -> tuple[TurnEnd, str]:
-    async with Session(files, options, cwd, settings, _widest(files)) as session:
+    async with Session(files, options, cwd, settings, Superior.of(files)) as session:
         session.tell = tell
         print(*map(safe, session.notices), sep="\n", end="\n" if session.notices else "", file=sys.stderr, flush=True)
         worker = Worker(session)
@@ -310,21 +323,6 @@ async def _serve(worker: Worker, *, until: str | None = None, ready: Callable[[]
         words = f"a bug, {type(e).__name__}: {e}; see {worker.files.log}"
         worker.session.chat.sign(worker.session.desk.mode, words)
         raise
-
-
-def _widest(files: Files) -> Mode:
-    """The mode that this worker may not exceed: whoever is started by a tool gets no more than the tool's chat has."""
-    above = decisions.worker_above()
-    named = os.environ.get(decisions.TOOL_MARK) or os.environ.get("CASS_CHAT")
-    if above is None and (not named or named == files.chat_id):
-        return Mode.FULL_ACCESS
-    for chat_id in catalogue.ids(files.home) if above is not None else [named or ""]:
-        other = files.home.files(chat_id)
-        said = presence.holder(other)
-        if (above is None or said.get("pid") == above) and presence.is_running(other):
-            with contextlib.suppress(ValueError):
-                return Mode(str(said.get("mode")))
-    return Mode.READ_ONLY
 
 
 _PR_SET_DUMPABLE = 4

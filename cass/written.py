@@ -97,6 +97,7 @@ _CONFIG: dict[str, Check] = {
     "max_tokens": _COUNT,
     "max_turns": _COUNT,
     "max_cost": _AMOUNT,
+    "max_agents": (lambda value: type(value) is int and value >= 0, "a whole number, 0 for none"),
     "read_timeout_s": _SECONDS,
     "layout": _one_of(*LAYOUTS),
     "allow": _RULES,

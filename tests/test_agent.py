@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 import scripted
 
-from cass import agent, context, jsonl, providers, records, summary, tries
+from cass import agent, context, ends, jsonl, providers, summary, tries
 from cass.access import Mode
 from cass.bill import Bill
 from cass.config import Connection
-from cass.desk import Answer, Desk
+from cass.decisions import Answer
+from cass.desk import Desk
 from cass.errors import CassError
 from cass.models import Facts, Prices
 from cass.records import (
@@ -154,8 +155,8 @@ def assert_valid(desk: Desk) -> None:
         else:
             assert waiting == []
             waiting = [call.id for call in message.tool_calls] if isinstance(message, Assistant) else []
-    assert records.open_calls(desk.records) == []
-    assert records.open_turn(desk.records) == ()
+    assert ends.open_calls(desk.records) == []
+    assert ends.open_turn(desk.records) == ()
 
 
 # ---- answers --------------------------------------------------------------------------------------------------------

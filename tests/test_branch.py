@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cass import branch, chat, context, jsonl, records
+from cass import branch, chat, context, ends, jsonl, records
 from cass.branch import Kind
+from cass.ends import open_calls, open_turn
 from cass.errors import CassError, UsageError
 from cass.records import (
     Approval,
@@ -18,8 +19,6 @@ from cass.records import (
     TurnEnd,
     Usage,
     User,
-    open_calls,
-    open_turn,
 )
 
 AT = "2026-06-20T10:00:00.000Z"
@@ -259,7 +258,7 @@ def test_whatever_a_chat_holds_its_branches_are_closed_and_share_its_checkpoints
             case "result" if waiting:
                 said.append(result(waiting[0].id))
             case "end" if answers := open_turn(said):
-                said += [*records.closing(said, "the worker ended", AT)][:-1]
+                said += [*ends.closing(said, "the worker ended", AT)][:-1]
                 said.append(ended(*answers))
     points = [*branch.checkpoints(said), branch.end(said)]
     point = points[number % len(points)]

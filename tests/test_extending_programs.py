@@ -55,3 +55,18 @@ def test_a_tool(scripted, home):
     said = run("cass-view", ".", "--no-follow", "--json").stdout
     assert "ticket 42: the parser forgets the last line" in said
     assert "Error: exit status 1\\nno ticket x: tickets are numbers" in said
+
+
+def test_agents(home, workspace, tmp_path):
+    (workspace / "todo.txt").write_text("TODO: the parser\n")
+    (tmp_path / "bin").mkdir()
+    write(f"{tmp_path}/bin/cass", f'#!/bin/sh\nexec {" ".join(argv("cass"))} "$@"\n')
+    example = next(
+        text for text in re.findall(r"^```sh\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE) if "agents" in text
+    )
+    environ = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    said = subprocess.run(["bash", "-ec", example], capture_output=True, text=True, env=environ, timeout=60)
+    assert "todo.txt:1:TODO: the parser" in said.stdout, said.stderr
+    tree, ids = said.stdout.splitlines()[-5:-2], said.stdout.splitlines()[-2:]
+    assert [line.split()[0] for line in tree[1:]] == ids
+    assert [line[:2].isspace() for line in tree] == [False, True, True]

@@ -6,7 +6,7 @@ import pytest
 from stage import argv, end_worker, facts, run, script
 from terminal import Pty
 
-from cass import branch, catalogue, chat, elder, heir, records
+from cass import branch, catalogue, chat, elder, ends, heir
 from cass.home import Files, Home
 from cass.records import Assistant, Meta, System, ToolResult, TurnEnd, User
 
@@ -81,8 +81,8 @@ def test_a_new_chat_holds_what_was_said_with_the_end_of_each_turn(home, workspac
     kinds = [User, Assistant, ToolResult, Assistant, TurnEnd, User, Assistant, ToolResult, TurnEnd]
     assert [type(record) for record in said] == kinds
     assert [record.outcome for record in said if isinstance(record, TurnEnd)] == ["done", "failed"]
-    assert records.open_turn(said) == ()
-    assert records.open_calls(said) == []
+    assert ends.open_turn(said) == ()
+    assert ends.open_calls(said) == []
     assert not elder.wrote(made.chat)
     assert heir.find(old) == made
 

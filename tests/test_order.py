@@ -10,9 +10,9 @@ ROOT = Path(__file__).parent.parent
 
 ORDER = """
     errors pattern flags web web.url web.hosts hunks home jsonl elder preferences visible announce color amounts values
-    records headline compound rules warning access ignore walk names images blobs snapshots attachments query search
-    inbox presence lineage catalogue tail chat callers decisions known instructions frontmatter trust skills project
-    environment hooks written connection gguf models bill config
+    records ends headline compound rules warning access ignore walk names images blobs snapshots attachments query
+    search inbox presence lineage catalogue tail chat callers decisions known instructions frontmatter trust skills
+    project environment hooks written connection gguf models bill config variables
     welcome
     prompt budget gallery context blocks markdown commands templates
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort
@@ -24,9 +24,9 @@ ORDER = """
     tools.diff tools.strides tools.nearest tools.tool tools.host tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.hook tools.shell tools.fetch tools.own tools
     mcp.servers mcp.names mcp.words mcp.pipe mcp.host mcp.link mcp.manage mcp
-    toolbox brought hooked desk tries summary progress calls agent briefing questions opening heir branch restore turn
-    session
-    standing status intake door worker send exchange listing stats passages
+    toolbox brought hooked desk tries summary abreast progress relay calls agent briefing questions opening heir branch
+    restore turn standing status child children superior session
+    intake door worker send exchange listing stats passages
     worktree tasks ledger
     export.redaction export.document export.plain export.html export
     viewer.attention viewer.wrapping viewer.code viewer.table viewer.prose viewer.look viewer.changes viewer.calls

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cass import context, jsonl, records
+from cass import context, ends, jsonl, records
 from cass.records import (
     Approval,
     ApprovalRequest,
@@ -293,7 +293,7 @@ def end(turn: str, *answers: str) -> TurnEnd:
     ],
 )
 def test_open_calls_are_those_without_a_result_also_when_ids_come_again(found, left):
-    assert [call.id for call in records.open_calls(found)] == left
+    assert [call.id for call in ends.open_calls(found)] == left
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_open_calls_are_those_without_a_result_also_when_ids_come_again(found, l
     ],
 )
 def test_an_open_turn_is_the_messages_that_no_end_answers(found, left):
-    assert records.open_turn(found) == left
+    assert ends.open_turn(found) == left
 
 
 STEPS = st.lists(st.tuples(st.lists(st.sampled_from("abc"), max_size=3, unique=True), st.booleans()), max_size=4)
@@ -335,10 +335,10 @@ def history(turns: list[list[tuple[list[str], bool]]]) -> list[Record]:
 def test_a_chat_cut_anywhere_is_valid_again_once_it_is_closed(turns, data):
     whole = history(turns)
     cut = whole[: data.draw(st.integers(0, len(whole)))]
-    closed = [*cut, *records.closing(cut, "the worker ended", AT)]
-    assert records.open_calls(closed) == []
-    assert records.open_turn(closed) == ()
-    assert records.closing(closed, "again", AT) == []
+    closed = [*cut, *ends.closing(cut, "the worker ended", AT)]
+    assert ends.open_calls(closed) == []
+    assert ends.open_turn(closed) == ()
+    assert ends.closing(closed, "again", AT) == []
     request = context.build(
         [*closed, user("next")],
         tools=(), model="m", max_tokens=10, effort=None, limit_tokens=100_000, max_tool_output=1000,
@@ -355,7 +355,7 @@ def test_a_chat_cut_anywhere_is_valid_again_once_it_is_closed(turns, data):
 
 
 def test_closing_says_why_and_names_the_turn():
-    found = records.closing([user("1"), asks("2", "c"), user("3")], "the worker ended", AT)
+    found = ends.closing([user("1"), asks("2", "c"), user("3")], "the worker ended", AT)
     assert found == [
         ToolResult(
             tool_call_id="c",

@@ -6,7 +6,7 @@ An answer is only taken from a quiet keyboard: who types when the question appea
 import json
 from dataclasses import dataclass
 
-from cass import warning
+from cass import lineage, warning
 from cass.composer.rows import cells, fold, wrap
 from cass.records import ApprovalRequest
 from cass.rules import FETCHES
@@ -46,7 +46,10 @@ class Question:
         """The question as it stands on the screen; of a long subject what fits into `rows`, from `top` on."""
         lines, room = self._wrapped(rows, columns), self._room(rows, columns)
         shown = lines[self.top : self.top + room]
-        text: Fragments = [("class:ask", f"{safe_line(self.request.name)} asks"), ("", "\n")]
+        text: Fragments = [
+            ("class:ask", f"{safe_line(self.request.name)}{lineage.of_agent(self.request.agent)} asks"),
+            ("", "\n"),
+        ]
         text += [(style, f"  {line}\n") for style, line in shown]
         if len(shown) < len(lines):
             place = f"{self.top + 1}-{self.top + len(shown)}"

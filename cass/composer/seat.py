@@ -8,12 +8,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from cass import decisions, inbox, jsonl, presence, records
+from cass import chat, decisions, inbox, jsonl, presence
 from cass.errors import CassError
 from cass.home import Files
 from cass.inbox import Waiting
 from cass.presence import Starting
-from cass.records import Assistant, Meta, Record, ToolResult, TurnEnd, User
+from cass.records import Assistant, Record, ToolResult, TurnEnd, User
 from cass.standing import Standing, step
 from cass.tail import Tail
 
@@ -54,7 +54,8 @@ class Seat:
         first = self._facts is None
         if self._facts is None:
             self._facts = Tail.last(self.files.chat)
-            self._fold(self._meta())
+            # Where it lives, when its end alone is read.
+            self._fold([meta] if (meta := chat.first(self.files)) is not None else [])
         self.is_running = presence.is_running(self.files)
         live = self._live.read()
         if not self.is_running:  # what a worker that is gone said of itself holds no more
@@ -65,14 +66,10 @@ class Seat:
         self.queue = inbox.waiting(self.files)
         return [] if first else found
 
-    def _meta(self) -> list[Record]:
-        """The first line of the chat: where it lives, when its end alone is read."""
-        try:
-            with open(self.files.chat, "rb") as file:
-                meta = records.decode(file.readline())
-        except (OSError, records.BadRecord):
-            return []
-        return [meta] if isinstance(meta, Meta) else []
+    def workspace(self, agent: str = "") -> str:
+        """That of this chat, or of the chat of an agent of it."""
+        meta = chat.first(self.files.home.files(agent)) if agent else None
+        return meta.cwd if meta is not None else self.standing.cwd
 
     def _fold(self, found: list[Record]) -> None:
         for record in found:

@@ -20,7 +20,7 @@ from cass.records import Assistant, Delta, ToolCall, ToolResult, Usage, User
 SIGN = "(demo: offline, no language model)"
 HELP = (
     "I follow a few fixed rules. Try: where is main defined? · find TODO · list . · read README.md · "
-    "run ls -l · write hello.txt: hello"
+    "run ls -l · write hello.txt: hello · agents list . | find TODO"
 )
 SHOWN_LINES = 20
 DELTA_CHARS = 12
@@ -142,6 +142,7 @@ _LIST = pattern(r"(?:list|ls|what\s+files)\b\s*(.*)", re.IGNORECASE)
 _READ = pattern(r"(?:show|read|open|cat|print)\s+(?:me\s+)?(?:the\s+file\s+|the\s+)?(.+)", re.IGNORECASE)
 _RUN = pattern(r"(?:run|\$)\s+(.+)", re.IGNORECASE | re.DOTALL)
 _WRITE = pattern(r"write\s+(\S+?):\s?(.*)", re.IGNORECASE | re.DOTALL)
+_AGENTS = pattern(r"agents?\s+(.+)", re.IGNORECASE | re.DOTALL)
 _DEFINES = r"\b(def|class|fn|func|function|struct|type|const|let|int|void)\s+{name}\b"
 _FILLERS = frozenset("a all and contents directory files file folder in me of please the".split())
 
@@ -179,6 +180,10 @@ def _report(result: ToolResult) -> str:
 
 
 def _call(text: str, offered: set[str]) -> Step:
+    if "agent" in offered and (found := _AGENTS.fullmatch(text)):
+        prompts = [prompt.strip() for prompt in found[1].split("|") if prompt.strip()]
+        calls = tuple({"name": "agent", "arguments": {"prompt": prompt}} for prompt in prompts)
+        return Step(f"{SIGN} I call an agent for each.", tool_calls=calls)
     name, arguments = _wanted(text)
     if not name:
         return Step(f"{SIGN} {HELP}")

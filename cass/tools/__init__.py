@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cass.access import Effect
 from cass.errors import ToolError, UsageError
-from cass.rules import MCP
+from cass.rules import AGENT, MCP
 from cass.tools.paths import Place
 from cass.tools.tool import Outcome, Tool
 
@@ -30,7 +30,7 @@ def find(name: str) -> Tool:
 
 def check(names: Iterable[str], known: Iterable[str], foreign: Callable[[str], bool] = lambda _: True) -> None:
     """Raise UsageError for a name of none of the `known` tools. `foreign`: whether an MCP server may have it."""
-    known = tuple(known)
+    known = dict.fromkeys((*known, AGENT))
     for name in names:
         if not (foreign(name) if name.startswith(MCP) else name in known):
             there = ", ".join((*known, f"{MCP}SERVER__TOOL"))

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cass.access import Action, Decision, Deny, Reach
+from cass.access import Action, Decision, Deny, Mode, Reach
 from cass.errors import ToolError
 from cass.home import Home
 from cass.names import quoted, unquoted
@@ -118,6 +118,10 @@ class Place:
     shelves: tuple[str, ...] = ()
     """Can be read wherever they lie, as if they were in the workspace: directories with all below them, and files,
     absolute and resolved."""
+    mode: Mode = Mode.READ_ONLY
+    """That the call runs in."""
+    asks: bool = False
+    """Whether the person can be asked meanwhile."""
     shown: tuple[str, ...] = ()
     """Directories that a command in the sandbox sees although cass keeps them, absolute and resolved."""
     private_hosts: tuple[str, ...] = ()

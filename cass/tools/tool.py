@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from cass.access import Action
+from cass.decisions import Answer
+from cass.records import Approval, ApprovalRequest
 from cass.tools.paths import Place
 
 Arguments = Mapping[str, Any]
@@ -27,6 +29,20 @@ class Outcome:
     """What it changed in a text file, in the unified format; for people, never sent to the model."""
     notice: str | None = None
     """What the person must see besides the result, in one line."""
+    spent: float | None = None
+    """USD that it has cost."""
+
+
+class Asked(NamedTuple):
+    """What the agent that a call began asks the person: asked here as well as in its own chat."""
+
+    request: ApprovalRequest
+    tell: Callable[[Answer], None]
+    """Takes the answer that was given here."""
+
+
+Piece = str | Outcome | Asked | Approval
+"""Live output, the end, a question, and the answer that it got anywhere."""
 
 
 class Tool(NamedTuple):
@@ -38,7 +54,7 @@ class Tool(NamedTuple):
     """A JSON schema. Every byte of it is sent with every request."""
     action: Callable[[Arguments, Place], Action]
     """Checks the arguments and resolves every path of the call; raises ToolError."""
-    run: Callable[[Arguments, Place], AsyncGenerator[str | Outcome, None]]
+    run: Callable[[Arguments, Place], AsyncGenerator[Piece, None]]
     """Takes the same `Place` as `action` did, so that what was decided is what is opened. Close it: a generator that
     is closed or cancelled ends the processes it began."""
     is_program: bool = False
@@ -46,3 +62,5 @@ class Tool(NamedTuple):
     propose: Callable[[Arguments, Place], str | None] | None = None
     """For a call that is asked about: what it would change, as a diff of the file as it is now; None where that cannot
     be told. `Place.asked` keeps what the file held, and `run` changes no other. May take a while; raises nothing."""
+    is_apart: bool = False
+    """Whether calls of it that stand beside each other in one answer run side by side."""
