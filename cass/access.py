@@ -68,8 +68,10 @@ class Action(NamedTuple):
     """Of a tool of the host program; None for a tool of cass, whose name says it."""
     url: str | None = None
     """What it fetches, in the one spelling of `cass.web.url`."""
-    foreign: str | None = None
-    """Of a tool of an MCP server: the arguments as JSON, their names in order. What it does nobody here knows."""
+    given: str = ""
+    """Of a tool that is none of cass: the arguments as JSON, their names in order."""
+    is_foreign: bool = False
+    """A tool of an MCP server: what it does nobody here knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ def _needs_rule(mode: Mode, action: Action) -> bool:
 
 def _is_outward(action: Action) -> bool:
     """Whether it asks another program or machine, of which nobody here knows what it does."""
-    return action.foreign is not None or action.url is not None
+    return action.is_foreign or action.url is not None
 
 
 def _is_offered(mode: Mode, action: Action) -> bool:
@@ -245,10 +247,8 @@ def _all(rules: tuple[str, ...], action: Action) -> str | None:
 
 
 def _subjects(action: Action, paths: list[str]) -> list[str]:
-    """What rules are compared with; a tool of a host program that touches no path is still spoken of by its name."""
-    if action.foreign is not None:
-        return [action.foreign]
-    return paths or ([""] if action.effect is not None else [])
+    """What rules are compared with: paths, and of a tool that is none of cass and touches none what it is given."""
+    return paths or ([action.given] if action.effect is not None else [])
 
 
 def _words(names: frozenset[str]) -> str:

@@ -11,6 +11,11 @@ def tokens(count: int) -> str:
     return str(count)
 
 
+def many(number: int, noun: str) -> str:
+    """``1 line``, ``1,200 lines``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def money(usd: float) -> str:
     """``$12.30``, ``$0.0123``, ``under $0.0001``, ``$0``."""
     if 0 < usd < 0.0001:

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import re
+import sys
 import traceback
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
@@ -126,17 +127,18 @@ async def _call(desk: Desk, progress: Progress, call: ToolCall, number: int) -> 
             async for record in found:
                 yield record
     except ToolError as e:
-        yield result(call, f"Error: {e}")
+        yield result(call, veil.Output(desk.secrets).whole(f"Error: {e}"))
     except CassError:
         raise
     except Exception as e:
-        yield _bug(call, e)
+        yield _bug(call, e, veil.Output(desk.secrets))
 
 
-def _bug(call: ToolCall, error: Exception) -> ToolResult:
+def _bug(call: ToolCall, error: Exception, shown: veil.Output) -> ToolResult:
     """A bug in a tool: its traceback goes to the log, the model and the person hear of it."""
-    traceback.print_exception(error)
-    return result(call, f"Error: {call.name} has a bug: {type(error).__name__}: {str(error)[:200]}")
+    print(shown.whole("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+    text = shown.whole(str(error))
+    return result(call, f"Error: {call.name} has a bug: {type(error).__name__}: {text[:200]}")
 
 
 async def _proposal(call: ToolCall, tool: tools.Tool, place: Place, secrets: tuple[str, ...]) -> str | None:

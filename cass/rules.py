@@ -2,14 +2,15 @@
 
 In a pattern ``*`` is any text, ``?`` one character, ``[ab]`` one of them. A path is compared in full, resolved. A
 command is taken apart first (`cass.compound`): each part must be allowed, and a deny rule hits if it speaks of any. A
-URL is compared in its one spelling (`cass.web.url`), its host apart from its path. Of a tool of an MCP server the name
-may hold ``*`` as well, and the pattern is compared with the arguments as JSON.
+URL is compared in its one spelling (`cass.web.url`), its host apart from its path. For another tool the pattern is
+compared with the paths that it says it touches, else with its arguments as JSON; the name of one of an MCP server may
+hold ``*`` as well.
 """
 
 import fnmatch
 import glob
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -27,7 +28,9 @@ AGENT = "agent"
 MCP = "mcp__"
 """What the names of tools of MCP servers begin with."""
 
+_KEYS = ("allow", "ask", "deny")
 _RULE = pattern(r"([\w*-]+)(?:\((.*)\))?", re.DOTALL)
+_NAME = pattern(r"[A-Za-z]\w{0,63}", re.ASCII)
 _WILDCARD = pattern(r"[*?\[]")
 _URL = pattern(r"([^/]*://[^/]*)(/.*)", re.DOTALL)
 """Scheme, host and port; path and query."""
@@ -46,9 +49,20 @@ class Rules(NamedTuple):
 
 
 def is_rule(text: str) -> bool:
-    """Whether `text` has the form ``tool`` or ``tool(pattern)`` with a tool that exists."""
+    """Whether `text` has the form ``tool`` or ``tool(pattern)``; which tools there are is known later: `strangers`."""
     found = _RULE.fullmatch(text)
-    return found is not None and (found[1] in READS | WRITES | RUNS | FETCHES | {AGENT} or found[1].startswith(MCP))
+    return found is not None and (found[1].startswith(MCP) or _NAME.fullmatch(found[1]) is not None)
+
+
+def strangers(rules: Rules, known: Iterable[str]) -> list[str]:
+    """What is wrong with each rule for a tool that is none of the `known`, nor of an MCP server, in words."""
+    known = tuple(known)
+    found = [(key, rule, _RULE.fullmatch(rule)) for key in _KEYS for rule in getattr(rules, key)]
+    return [
+        f'"{key}": {rule} speaks of no tool: there are {", ".join((*known, f"{MCP}SERVER__TOOL"))}'
+        for key, rule, match in found
+        if match and not match[1].startswith(MCP) and match[1] not in known
+    ]
 
 
 def exactly(tool: str, subject: str) -> str:
@@ -183,7 +197,7 @@ def _counted(values: list[str]) -> dict[str, int]:
 
 def vain(rules: Rules) -> list[str]:
     """What is wrong with each rule that can never do anything, in words."""
-    found = [(key, rule) for key in ("allow", "ask", "deny") for rule in getattr(rules, key)]
+    found = [(key, rule) for key in _KEYS for rule in getattr(rules, key)]
     texts = [(key, rule, _why_vain(key, rule, rules)) for key, rule in found]
     return [f'"{key}": {rule} can never match: {why}' for key, rule, why in texts if why]
 
@@ -196,7 +210,7 @@ def _why_vain(key: str, rule: str, rules: Rules) -> str | None:
     stronger = {"allow": (*rules.deny, *rules.ask), "ask": rules.deny}.get(key, ())
     if over := next((other for other in stronger if other in (rule, tool)), None):
         return f"{over} is stronger"
-    if pattern is None or tool.startswith(MCP):
+    if pattern is None or tool not in READS | WRITES | RUNS | FETCHES:
         return None
     if tool in FETCHES:
         return _vain_url(key, pattern)

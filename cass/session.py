@@ -154,6 +154,7 @@ class Session:
         self.notices: tuple[str, ...] = ()
         """What the person should know of the settings and of the project's instructions."""
         self.mcp = Link.of(files, root, lambda: self.desk.place.environ, self._tell_news)
+        self.desk.secrets += self.mcp.secrets
         self._mend(root)
 
     @classmethod
@@ -301,7 +302,7 @@ class Session:
             self._closing.append(asyncio.ensure_future(left.aclose()))  # its connections, and a server of its own
         before, self.settings = self.settings, settings
         self.desk.place = replace(self.desk.place, environ=variables.given(self.settings, self.files))
-        self.desk.secrets = variables.withheld(self.settings, self.files)
+        self.desk.secrets = (*variables.withheld(self.settings, self.files), *self.mcp.secrets)
         self.desk.provider_name = settings.connection.provider
         self.desk.model, self.desk.effort = settings.model, settings.effort
         self.desk.context_assumed, self.desk.bill.facts = settings.context_assumed, settings.facts
@@ -439,7 +440,8 @@ class Session:
         if self.settings.tools is not None:
             named = servers.load(self.files.home, root, os.environ).servers
             found.narrow(self.settings.tools, [server.name for server in named])
-        self.settings = self.settings._replace(notices=(*self.settings.notices, *wrong))
+        said = (*self.settings.notices, *wrong, *found.strangers(self.settings.rules))
+        self.settings = self.settings._replace(notices=said)
         return found
 
     def _flags_now(self) -> Options:

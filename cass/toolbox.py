@@ -36,6 +36,11 @@ class Toolbox:
                 made._brought[tool.name] = effect, tool
         return made, wrong
 
+    @property
+    def brought(self) -> dict[str, Effect]:
+        """What each tool does at most that is neither of cass nor of an MCP server, by its name."""
+        return {name: effect for name, (effect, _) in self._brought.items()}
+
     def narrow(self, wanted: tuple[str, ...], servers: Iterable[str]) -> None:
         """Offer only the tools of these names, whatever the mode. Raises UsageError for a name of none.
 
@@ -48,6 +53,10 @@ class Toolbox:
     def add(self, effect: Effect, tool: Tool) -> None:
         """Offer one more, unless there is another of its name."""
         self._brought.setdefault(tool.name, (effect, tool))
+
+    def strangers(self, given: Rules) -> list[str]:
+        """What is wrong with each rule that speaks of no tool, in words."""
+        return rules.strangers(given, (*tools.NAMES, AGENT, *(self._brought.keys() - {AGENT})))
 
     def settle(self, foreign: Mapping[str, Tool]) -> None:
         """Offer these tools of MCP servers, until it is said again. No other tool is called as one of them."""

@@ -125,6 +125,20 @@ def test_rules_speak_of_a_tool_of_a_host_program_as_of_any(reaches, rule):
     assert kind(decide(READ, Rules(allow=(rule,)), action)) == "Deny"
 
 
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (Rules(allow=('ticket(*"id":"42"*)',)), "Allow"),
+        (Rules(allow=('ticket(*"id":"43"*)',)), "Ask"),
+        (Rules(allow=("ticket",), deny=('ticket(*"42"*)',)), "Deny"),
+        (Rules(allow=("ticket",), ask=("ticket",)), "Ask"),
+    ],
+)
+def test_rules_speak_of_what_a_tool_that_is_none_of_cass_is_given(rules, expected):
+    action = Action("ticket", effect=Effect.RUNS, given='{"id":"42"}')
+    assert kind(decide(EDIT, rules, action)) == expected
+
+
 @pytest.mark.parametrize("mode", Mode)
 def test_a_tool_that_no_mode_has_is_denied(mode):
     assert kind(decide(mode, Rules(allow=("teleport",)), Action("teleport"))) == "Deny"

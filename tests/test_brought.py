@@ -72,6 +72,42 @@ async def counts(_: dict[str, Any]) -> Any:
     return 5
 
 
+@asynchronous
+async def test_rules_of_the_person_name_it_and_one_that_names_no_tool_is_said(opened, home):
+    home.make()
+    home.config.write_text('{"deny": ["ticket(*7*)", "tickets"]}')
+    async with opened(calls(number=7), calls(number=8), DONE, tools=[tool(ticket)]) as session:
+        (said,) = [notice for notice in session.notices if "speaks of no tool" in notice]
+        denied, done = of(await take(session), ToolResult)
+    assert said.startswith('"deny": tickets speaks of no tool: there are ls, read,')
+    assert ", ticket, " in said
+    assert denied.content == "Error: the rule ticket(*7*) denies it"
+    assert done.ok
+
+
+SECRET = "a-key-that-nobody-may-see"
+
+
+async def tells(_: dict[str, Any]) -> str:
+    raise ToolError(f"{SECRET} was refused")
+
+
+async def crashes(_: dict[str, Any]) -> str:
+    raise LookupError(SECRET)
+
+
+@pytest.mark.parametrize("function", [tells, crashes])
+@asynchronous
+async def test_no_error_of_a_tool_puts_a_secret_out(opened, function, monkeypatch, capfd):
+    monkeypatch.setenv("A_TOKEN", SECRET)
+    async with opened(calls(), DONE, tools=[tool(function)]) as session:
+        found = await result(session)
+    assert "[a secret, hidden here by cass]" in found.content
+    log = capfd.readouterr().err
+    assert SECRET not in found.content + log
+    assert ("in crashes" in log) is (function is crashes)
+
+
 @pytest.mark.parametrize(
     ("function", "content"),
     [

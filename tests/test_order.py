@@ -42,7 +42,7 @@ ORDER = """
     setup launch program schema report branching prune dialogue verdict review
     batch gauge fleet scheduler
     synopsis completions.chats completions.bash completions.zsh completions.fish completions manual
-    check.finding check.disk check.machine check.provider check.verdicts check subcommands cli
+    check.finding check.disk check.machine check.provider check.extensions check.verdicts check subcommands cli
 """.split()
 
 LATE = {"cli", "program", "subcommands", "providers", "tools"}

@@ -18,13 +18,17 @@ from cass.rules import Rules
         ("read(/a/(b))", True),
         ("shell(a\nb)", True),
         ("fetch(https://a/*)", True),
-        ("teleport(x)", False),
+        ("ticket(x)", True),
+        ("mcp__files__*(x)", True),
+        ("tick*(x)", False),
+        ("1(x)", False),
+        ("a-b", False),
         ("shell(", False),
         ("shell x", False),
         ("", False),
     ],
 )
-def test_a_rule_is_a_tool_that_exists_and_maybe_a_pattern(text, is_one):
+def test_a_rule_is_the_name_of_a_tool_and_maybe_a_pattern(text, is_one):
     assert rules.is_rule(text) == is_one
 
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cass import jsonl, opening
-from cass.check import disk, machine, provider, verdicts
+from cass.amounts import many
+from cass.check import disk, extensions, machine, provider, verdicts
 from cass.check.finding import Finding, Level
 from cass.errors import ConfigError
 from cass.home import Home
@@ -15,7 +16,8 @@ from cass.rules import vain
 
 def run(home: Home, cwd: Path, *, online: bool, as_json: bool, environ: Mapping[str, str] = os.environ) -> int:
     """Print the findings; return the exit status, 1 where one is an error."""
-    found = [*disk.look(home, cwd), *provider.look(home, environ, online=online), *machine.look(environ)]
+    found = [*disk.look(home, cwd), *provider.look(home, environ, online=online)]
+    found += [*extensions.look(home, cwd, provider.settings(home, environ), environ), *machine.look(environ)]
     out(as_lines(found) if not as_json else jsonl.dump([_object(finding) for finding in found]).decode())
     return 1 if any(finding.level is Level.ERROR for finding in found) else 0
 
@@ -31,7 +33,8 @@ def as_lines(found: Sequence[Finding]) -> str:
         lines.append(f"{finding.level:8} {finding.about:9} {finding.text}")
         lines += [f"{'':18} -> {finding.advice}"] if finding.advice else []
     errors, warnings = (sum(one.level is level for one in found) for level in (Level.ERROR, Level.WARNING))
-    lines.append(f"{errors} error(s), {warnings} warning(s)" if errors or warnings else "everything is fine")
+    found_some = f"{many(errors, 'error')}, {many(warnings, 'warning')}"
+    lines.append(found_some if errors or warnings else "everything is fine")
     return "\n".join(lines)
 
 

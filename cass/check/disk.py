@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cass import catalogue, inbox, presence, project, trust, written
+from cass.amounts import size
 from cass.check.finding import Finding, error, ok, warning
 from cass.errors import CassError
 from cass.home import Home
@@ -52,11 +53,11 @@ def _home(home: Home) -> Iterator[Finding]:
 
 
 def _open_files(home: Home) -> Iterator[Finding]:
-    files = (home.config, home.providers, home.models, home.trust, home.history, home.instructions)
+    files = (home.config, home.providers, home.models, home.trust, home.history, home.instructions, home.mcp)
     for path in files:
         with contextlib.suppress(OSError):
             if path.stat().st_mode & 0o077:
-                found = error if path == home.providers else warning  # keys may stand in it
+                found = error if path in (home.providers, home.mcp) else warning  # keys may stand in it
                 yield found("home", f"{path} is open to others", f"chmod 600 {path}")
 
 
@@ -85,7 +86,7 @@ def _project(home: Home, cwd: Path) -> Iterator[Finding]:
 
 def _space(home: Home) -> Finding:
     free = shutil.disk_usage(_there(home.root)).free
-    text = f"{free >> 20:,} MiB free for {home.root}"
+    text = f"{size(free)} free for {home.root}"
     if free < TOO_LITTLE:
         return error("disk", text, "make room: a chat that cannot be written stops")
     return warning("disk", text, "make room soon") if free < LITTLE else ok("disk", text)

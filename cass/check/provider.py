@@ -5,11 +5,13 @@ import time
 from collections.abc import Iterator, Mapping
 
 from cass import config, providers
+from cass.amounts import many
 from cass.check.finding import Finding, error, ok, warning
 from cass.config import Connection, Options, Settings
 from cass.errors import CassError, ProviderError
 from cass.home import Home
 from cass.known import MODEL_LISTS, is_local
+from cass.providers import failures
 from cass.rules import vain
 
 
@@ -32,7 +34,7 @@ def look(home: Home, environ: Mapping[str, str], *, online: bool) -> Iterator[Fi
         text = "demo: offline, no language model answers"
         yield warning("provider", text, "cass setup; or set FIREWORKS_API_KEY, or another provider's key")
     else:
-        address = f" at {connection.base_url}" if connection.base_url else ""
+        address = f" at {failures.address(connection.base_url)}" if connection.base_url else ""
         yield ok("provider", f"{connection.provider} ({connection.kind}){address}")
         yield _key(connection)
     yield _model(found)
@@ -82,7 +84,8 @@ def _reach(connection: Connection, model: str) -> Finding:
     except CassError as e:
         return error("online", str(e), _advice(connection, e) if isinstance(e, ProviderError) else "")
     text = (
-        f"{connection.base_url} answers in {(time.monotonic() - begun) * 1000:.0f} ms; it lists {len(listed)} model(s)"
+        f"{failures.address(connection.base_url or '')} answers in {(time.monotonic() - begun) * 1000:.0f} ms; "
+        f"it lists {many(len(listed), 'model')}"
     )
     if listed and model not in listed:
         where = MODEL_LISTS.get(connection.provider, connection.base_url)

@@ -23,6 +23,7 @@ from cass.errors import ToolError
 from cass.home import Files, Home, create_private, make_private
 from cass.mcp import names, servers
 from cass.mcp.servers import Found, Server
+from cass.tools.arguments import in_order
 from cass.tools.deadman import Switch
 from cass.tools.paths import Place
 from cass.tools.tool import Arguments, Outcome, Tool
@@ -94,6 +95,11 @@ class Link:
         """Why no server can be asked at all."""
         return MISSING if self.servers and find_spec("mcp") is None else None
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What the entries of the servers hold that no tool may put out."""
+        return tuple(secret for standing in self.servers.values() for secret in standing.server.secrets)
+
     def tools(self) -> dict[str, Tool]:
         """The tools of all servers, by the names that a model calls them; always in the same order."""
         return {
@@ -154,8 +160,7 @@ class Link:
 
     def _tool(self, name: str, standing: Standing, told: dict[str, Any]) -> Tool:
         def action(arguments: Arguments, place: Place) -> Action:
-            text = jsonl.dump(dict(sorted(arguments.items()))).decode()
-            return Action(name, effect=Effect.RUNS, foreign=text)
+            return Action(name, effect=Effect.RUNS, given=in_order(arguments), is_foreign=True)
 
         async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
             async for piece in self._call(standing.server.name, told["tool"], dict(arguments)):

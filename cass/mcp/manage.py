@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cass import jsonl
+from cass import jsonl, written
 from cass.environment import for_tools
 from cass.errors import CassError, UsageError
 from cass.home import Files, Home
@@ -100,7 +100,7 @@ def _server(name: str, entry: dict[str, Any], environ: Mapping[str, str]) -> Ser
 
 async def _tried(home: Home, server: Server, environ: Mapping[str, str]) -> str:
     """What a server offers, after a start. Raises CassError."""
-    given = for_tools(environ, keys=(), in_use=None, passed=())
+    given = for_tools(environ, keys=written.secret_names(home), in_use=None, passed=())
     link = Link(Found((server,)), home, root=Path.cwd(), environ=lambda: given)
     if link.problem:
         raise CassError(link.problem)

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import orjson
 
 from cass import jsonl, trust
+from cass.environment import names_a_secret
 from cass.errors import CassError, ConfigError
 from cass.home import Home, create_private
 from cass.pattern import pattern
@@ -62,9 +64,17 @@ class Server(NamedTuple):
         return sha256(jsonl.dump({"how": how})).hexdigest()[:32]
 
     @property
+    def secrets(self) -> tuple[str, ...]:
+        """What nobody is to see of it: headers, word by word, and variables that hold a secret."""
+        named = (value for name, value in self.env.items() if names_a_secret(name))
+        return (*named, *(word for value in self.headers.values() for word in value.split()))
+
+    @property
     def address(self) -> str:
-        """How it is reached, for people: what was filled in may be a secret and is left out."""
-        return self.url.partition("?")[0] if self.url else self.command[0]
+        """How it is reached, for people: the program, or the host of the URL, whose path may be a secret."""
+        parts = urlsplit(self.url or "")
+        host = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        return self.command[0] if not self.url else host if parts.path in ("", "/") else f"{host}/…"
 
 
 class Found(NamedTuple):

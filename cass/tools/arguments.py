@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from cass import jsonl
 from cass.errors import ToolError
 from cass.names import unquoted
 from cass.pattern import pattern
@@ -98,6 +99,11 @@ class Given:
         if len(value) > ITEMS:
             raise self.error(f'"{name}" holds {len(value):,} items; at most {ITEMS:,} go into one call')
         return value
+
+
+def in_order(values: Mapping[str, Any]) -> str:
+    """The arguments as rules are compared with them: JSON, the names in order."""
+    return jsonl.dump(dict(sorted(values.items()))).decode()
 
 
 def _kind(value: object) -> str:

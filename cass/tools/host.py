@@ -13,7 +13,7 @@ from typing import Any
 from cass.access import Action, Effect
 from cass.errors import UsageError
 from cass.pattern import pattern
-from cass.tools.arguments import Given
+from cass.tools.arguments import Given, in_order
 from cass.tools.paths import Place, reach
 from cass.tools.tool import Arguments, Outcome, Tool
 
@@ -55,7 +55,7 @@ def as_tool(host: HostTool) -> Tool:
 
     def action(arguments: Arguments, place: Place) -> Action:
         touched = [reach(text, place, write=effect is not Effect.READS) for _, text in _paths(host, arguments)]
-        return Action(host.name, tuple(touched), effect=effect)
+        return Action(host.name, tuple(touched), effect=effect, given=in_order(arguments))
 
     async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcome, None]:
         answer = host.run(resolved(host, arguments, place))

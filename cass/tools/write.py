@@ -11,6 +11,7 @@ import stat
 from collections.abc import AsyncGenerator
 
 from cass.access import Action
+from cass.amounts import many
 from cass.errors import ToolError
 from cass.snapshots import State
 from cass.tools.arguments import Given
@@ -237,7 +238,7 @@ def _keep(fd: int, name: str, folder: int, old: os.stat_result) -> str:
     os.fchmod(fd, stat.S_IMODE(old.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
     if old.st_nlink > 1:
         # In place, content would also appear under names that nobody decided about.
-        note += f"; it had {old.st_nlink - 1} more hard link(s), which keep the old content"
+        note += f"; the old content stays under {many(old.st_nlink - 1, 'other name')} (hard links)"
     return note
 
 

@@ -22,6 +22,7 @@ from typing import Any
 from rich.text import Text
 
 from cass import warning
+from cass.amounts import many
 from cass.blocks import Call
 from cass.callers import who
 from cass.headline import as_json, headline
@@ -42,7 +43,6 @@ from cass.viewer.look import (
     ends,
     epoch,
     folded,
-    many,
     spinner,
     wrapped,
 )

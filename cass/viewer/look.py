@@ -13,6 +13,7 @@ from rich.style import Style
 from rich.text import Text
 
 from cass import color as colors
+from cass.amounts import many
 from cass.pattern import pattern
 from cass.viewer import wrapping
 
@@ -187,10 +188,6 @@ def spinner(at: float) -> str:
 
 def more(number: int, noun: str) -> str:
     return f"… {many(number, f'more {noun}')} (Ctrl-O)"
-
-
-def many(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def elapsed(since: str | None, at: float) -> str:

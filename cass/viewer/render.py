@@ -14,11 +14,12 @@ from collections.abc import Iterable
 from rich.style import Style
 from rich.text import Text
 
+from cass.amounts import many
 from cass.blocks import Answer, Block, Call, Moved, Now, pictured
 from cass.markdown import Code, Fence, Piece, Prose, split
 from cass.records import Approval, Assistant, Compaction, Meta, Notice, Status, TurnEnd, User
 from cass.viewer import calls, code, prose, table, wrapping
-from cass.viewer.look import BAD, BOLD, DIM, MARK, WARN, Look, cut, elapsed, many, spinner, wrapped
+from cass.viewer.look import BAD, BOLD, DIM, MARK, WARN, Look, cut, elapsed, spinner, wrapped
 from cass.visible import safe, safe_line
 
 MESSAGE_LINES = 60

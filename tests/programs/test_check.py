@@ -13,7 +13,7 @@ from terminal import Pty
 
 from cass import chat, check, inbox
 from cass.check import disk, machine
-from cass.check.finding import Level
+from cass.check.finding import Finding, Level
 from cass.errors import UsageError
 
 Found = dict[str, list[tuple[str, str, str]]]
@@ -41,7 +41,7 @@ def test_a_fresh_machine_has_no_errors_and_nothing_is_made(home, workspace, foun
     assert not home.root.exists()
     done = run("cass", "check")
     assert done.stdout.splitlines()[0].startswith("ok       home      ")
-    assert done.stdout.splitlines()[-1].endswith("warning(s)")
+    assert done.stdout.splitlines()[-1].endswith(("warning", "warnings"))
 
 
 def test_all_is_found_that_is_needed(home, files, found):
@@ -116,7 +116,7 @@ KEY = "sk-online-0123456789"
 @pytest.mark.parametrize(
     ("models", "key", "path", "level", "said", "advice"),
     [
-        (("a", "m"), KEY, "/v1", "ok", "it lists 2 model(s)", ""),
+        (("a", "m"), KEY, "/v1", "ok", "it lists 2 models", ""),
         (("a",), KEY, "/v1", "warning", "and not m", "cass setup"),
         (("m",), "another", "/v1", "error", "401", "check MINE"),
         (("m",), KEY, "/v2", "error", "404", "check base_url"),
@@ -130,6 +130,55 @@ def test_online_asks_the_server_and_says_what_to_do(home, models, key, path, lev
     ((found_level, text, what),) = got["online"]
     assert (found_level, said in text, advice in what) == (level, True, True)
     assert KEY not in json.dumps(got)
+
+
+OWN = """#!/bin/sh
+echo '{"name": "%s", "description": "x", "does": "reads", "parameters": {"type": "object"}}'
+"""
+
+
+def test_what_extends_cass_is_listed_with_what_is_wrong_with_it(home, workspace, found):
+    home.make()
+    hooks = {"before-tool": [{"run": "~/no-push", "tools": ["shell"]}], "turn-end": ["beep"]}
+    home.config.write_text(json.dumps({"hooks": hooks, "ask": ["ticket", "tickets(x)"], "deny": ["shel(rm *)"]}))
+    servers = {
+        "files": {"command": "sh"},
+        "gone": {"command": "no-such-program"},
+        "far": {"url": "https://u:p@x.y/k?q"},
+    }
+    home.mcp.write_text(json.dumps({"mcpServers": servers | {"odd": {}}}))
+    (home.root / "tools").mkdir()
+    for name in ("ticket", "shell"):
+        path = home.root / "tools" / name
+        path.write_text(OWN % name)
+        path.chmod(0o700)
+    got = found(status=1)  # mcp.json is open to others
+    assert got["hooks"] == [("ok", "before-tool (shell): ~/no-push", ""), ("ok", "turn-end: beep", "")]
+    assert [(level, text.partition(",")[0]) for level, text, _ in got["mcp"]] == [
+        ("ok", "files: sh"),
+        ("warning", "gone: no-such-program"),
+        ("ok", "far: https://x.y/…"),
+        ("warning", f'{home.mcp}: "mcpServers": \'odd\' is not used: expected either "command" or "url"'),
+    ]
+    assert got["tools"][0] == ("ok", "ticket: reads", "")
+    assert "there is a tool shell already" in got["tools"][1][1]
+    assert [text.partition(" speaks of no tool")[0] for _, text, _ in got["rules"]] == [
+        '"ask": tickets(x)',
+        '"deny": shel(rm *)',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [
+        ([Level.OK], "everything is fine"),
+        ([Level.ERROR, Level.WARNING], "1 error, 1 warning"),
+        ([Level.WARNING, Level.WARNING], "0 errors, 2 warnings"),
+    ],
+)
+def test_the_last_line_counts(levels, said):
+    found = [Finding("x", level, "y") for level in levels]
+    assert check.as_lines(found).split("\n")[-1] == said
 
 
 def test_without_online_no_server_hears_anything(home, found):

@@ -148,7 +148,8 @@ def test_what_it_does_decides_where_it_is_offered_and_asked_about(workspace, wri
 def test_a_path_is_judged_as_every_tools_and_handed_over_resolved(workspace, write):
     write(does="reads", paths=["file"])
     action = tool(workspace).action({"file": "../OUT/x"}, workspace.place)
-    assert action == Action("say", (Reach(str(workspace.beside / "x"), inside=False),), effect=Effect.READS)
+    reached = (Reach(str(workspace.beside / "x"), inside=False),)
+    assert action == Action("say", reached, effect=Effect.READS, given='{"file":"../OUT/x"}')
     assert json.loads(ran(workspace, {"file": "a"})[0].content) == {"file": str(workspace.root / "a")}
 
 

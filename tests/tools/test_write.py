@@ -88,7 +88,7 @@ def test_a_broken_hard_link_is_said(workspace):  # B-03
     (workspace.root / "h1").write_text("old")
     os.link(workspace.root / "h1", workspace.root / "h2")
     content = workspace("write", path="h1", content="new")
-    assert content.endswith("; it had 1 more hard link(s), which keep the old content")
+    assert content.endswith("; the old content stays under 1 other name (hard links)")
     assert ((workspace.root / "h1").read_text(), (workspace.root / "h2").read_text()) == ("new", "old")
 
 
