@@ -130,7 +130,8 @@ async def test_a_tool_that_writes_or_runs_is_not_offered_in_read_only_mode(opene
     async with opened(calls("runs", number=1), DONE, tools=brought) as session:
         assert "unavailable in read-only mode" in (await result(session)).content
         offered = {mode: session.desk.toolbox.names(mode) & set(Effect) for mode in Mode}
-        assert [schema["name"] for schema in session.desk.toolbox.schemas(Mode.FULL_ACCESS)][-3:] == list(Effect)
+        names = [schema["name"] for schema in session.desk.toolbox.schemas(Mode.FULL_ACCESS)]
+        assert [name for name in names if name in set(Effect)] == list(Effect)
     assert offered[Mode.READ_ONLY] == {"reads"}
     assert offered[Mode.WORKSPACE_EDIT] == offered[Mode.FULL_ACCESS] == set(Effect)
 
