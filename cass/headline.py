@@ -59,6 +59,14 @@ def _fetch(arguments: dict[str, Any]) -> str:
     return safe_line(" ".join([url.shown(arguments["url"]), *([f"from {offset}"] if offset else [])]))
 
 
+def _agent(arguments: dict[str, Any]) -> str:
+    tools = arguments.get("tools")
+    more = [str(arguments.get("mode") or ""), f"in {arguments['cwd']}" if arguments.get("cwd") else ""]
+    more += [f"with {', '.join(map(str, tools))}"] if isinstance(tools, list) else []
+    said = safe_line(", ".join(filter(None, more)))
+    return safe(arguments["prompt"]).strip("\n") + (f" ({said})" if said else "")
+
+
 def _count(number: int, noun: str) -> str:
     return f"({number:,} {noun}{'' if number == 1 else 's'})"
 
@@ -71,4 +79,5 @@ _LAYOUTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "edit": _edit,
     "shell": lambda arguments: safe(arguments["command"]).strip("\n"),
     "fetch": _fetch,
+    "agent": _agent,
 }

@@ -345,6 +345,12 @@ def test_safe_text_can_be_written_and_is_safe_again(text: str) -> None:
         ("shell", {"cmd": ["x"]}, 'cmd=["x"]'),
         ("write", {"path": 3, "content": None}, "path=3 content=null"),
         ("mcp__tool", {"a": 1, "b": "x\ny"}, "a=1 b=x␊y"),
+        ("agent", {"prompt": "look at\nsrc\n"}, "look at\nsrc"),
+        (
+            "agent",
+            {"prompt": "look", "mode": "read-only", "cwd": "s\nrc", "tools": ["ls", "read"]},
+            "look (read-only, in s␊rc, with ls, read)",
+        ),
     ],
 )
 def test_arguments_are_laid_out_for_people(name: str, arguments: dict[str, Any], shown: str) -> None:

@@ -58,7 +58,7 @@ def _call(call: Call) -> str:
         parts.append(f"*{_escaped(document.decision(call.approval))}*")
     if call.result is not None and call.result.diff:
         parts.append(_fenced(safe(call.result.diff).rstrip("\n"), "diff"))
-    elif call.call.name not in ("read", "ls", "grep", "shell", "fetch") and not more and call.call.arguments:
+    elif call.call.name not in ("read", "ls", "grep", "shell", "fetch", "agent") and not more and call.call.arguments:
         parts.append(_fenced(safe(as_json(call.call.arguments, 2)), "json"))
     if call.result is not None and call.result.content.strip():
         parts.append(_fenced(safe(call.result.content).strip("\n")))
