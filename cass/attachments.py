@@ -6,7 +6,7 @@ what a model says, attaches a file.
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cass import amounts, blobs, images
@@ -28,13 +28,18 @@ SIDE = 8_000
 
 def every(home: Home, paths: Sequence[str | os.PathLike[str]]) -> tuple[Attachment, ...]:
     """The images in these files, kept. Raises UsageError, and then none is."""
-    if len(paths) > MOST:
-        raise UsageError(f"{len(paths)} images: {MOST} are the most that go with one message")
-    contents = [(_read(path), quoted(os.fspath(path))) for path in paths]
-    found = [_described(content, name) for content, name in contents]
+    contents = [(_read(path), quoted(os.fspath(path))) for path in paths[: MOST + 1]]
+    found = together([_described(content, name) for content, name in contents])
+    return tuple(_keep(home, one, content) for one, (content, _) in zip(found, contents, strict=True))
+
+
+def together(found: Sequence[Attachment]) -> tuple[Attachment, ...]:
+    """The same. Raises UsageError where they are more than go with one message."""
+    if len(found) > MOST:
+        raise UsageError(f"more than {MOST} images: so many go with one message at most")
     if (size := sum(one.bytes for one in found)) > ALL:
         raise UsageError(f"images of {amounts.size(size)}: {amounts.size(ALL)} are the most that go with one message")
-    return tuple(_keep(home, one, content) for one, (content, _) in zip(found, contents, strict=True))
+    return tuple(found)
 
 
 def keep(home: Home, content: bytes, name: str) -> Attachment:
@@ -80,6 +85,25 @@ def _keep(home: Home, attachment: Attachment, content: bytes) -> Attachment:
     except OSError as e:
         raise UsageError(f"{home.blobs}: {os.strerror(e.errno or 0)}") from e
     return attachment
+
+
+# ---- in the text of a message ----------------------------------------------------------------------------------------
+
+
+def word(attachment: Attachment) -> str:
+    """What names an image, in a draft, that no file holds."""
+    return f"[image {attachment.sha256[:8]}]"
+
+
+def spelled(text: str, found: Iterable[Attachment], is_there: Callable[[Attachment], bool] = lambda _: True) -> str:
+    """A message that becomes a draft again: each of its images is named, by its hash where its file `is_there` not."""
+    for one in found:
+        mention = next((mention for mention in (f"@{one.name}", f'@"{one.name}"') if mention in text), "")
+        if mention and not is_there(one):
+            text = text.replace(mention, word(one))
+        elif not mention and word(one) not in text:
+            text = f"{text} {word(one)}"
+    return text
 
 
 # ---- for the worker -------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from cass import chat, jsonl
+from cass import attachments, chat, jsonl
 from cass.ends import open_calls, open_turn
 from cass.errors import CassError, UsageError
 from cass.headline import headline
@@ -132,7 +132,7 @@ def _walk(found: Sequence[Record]) -> tuple[list[Checkpoint], dict[Call, tuple[i
         match record:
             case User():
                 end, at = index, record.created_at
-                add(Kind.USER, record.id, record.content)
+                add(Kind.USER, record.id, attachments.spelled(record.content, record.attachments))
                 end = index + 1
             case Assistant() if record.stop != "error":
                 end, at = index + 1, record.created_at

@@ -127,6 +127,7 @@ KEYS = (
     Key("Up", "up", "on an empty line: the waiting message, or the last", (("up",),)),
     Key("Tab", "complete", "complete a /command or an @path", (("tab",),)),
     Key("Ctrl-G", "edit", "write the message in $VISUAL or $EDITOR", (("c-g",),)),
+    Key("Ctrl-V", "paste_image", "attach the image on the clipboard", (("c-v",),)),
     Key("Ctrl-Z", "suspend", "suspend; fg comes back", (("c-z",),)),
     Key("PageUp", "page_up", "read back in the transcript", (("pageup",),)),
     Key("PageDown", "page_down", "read on in the transcript", (("pagedown",),)),
@@ -158,7 +159,7 @@ KEYS = (
 PREFIXES = (
     ("!COMMAND", "run a command in this terminal and send its output"),
     ("!!COMMAND", "run a command in this terminal only"),
-    ("@PATH", "name a file; Tab completes"),
+    ("@PATH", "name a file; Tab completes; an image is sent along"),
 )
 
 HELP_LINE = tuple(f"{key.name} {key.short}" for key in KEYS if key.short)

@@ -31,13 +31,13 @@ ORDER = """
     export.redaction export.document export.plain export.html export
     viewer.attention viewer.wrapping viewer.code viewer.table viewer.prose viewer.look viewer.changes viewer.calls
     viewer.render viewer.since viewer.reading viewer.page viewer.surface viewer.watch viewer.screen viewer.view viewer
-    composer.history composer.draft composer.pastes composer.rows composer.question
-    composer.frames composer.foreground composer.attention composer.git composer.panes composer.transcript
-    composer.helper composer.seat composer.subcommand composer.agents composer.branching composer.words
+    composer.history composer.draft composer.pastes composer.rows composer.question composer.frames composer.foreground
+    composer.attention composer.git composer.panes composer.transcript composer.helper composer.clipboard
+    composer.enclosures composer.seat composer.subcommand composer.agents composer.branching composer.words
     composer.employer composer.expansion composer.footer composer.tree composer.paths composer.completion
     composer.models composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker
-    composer.pager composer.errands composer.choice composer.slash composer.asking composer.keyboard
-    composer.compose composer
+    composer.pager composer.errands composer.choice composer.slash composer.asking composer.keyboard composer.compose
+    composer
     acp.before acp.updates acp.room acp.server acp
     setup launch program schema report branching prune dialogue verdict review
     batch gauge fleet scheduler

@@ -19,7 +19,7 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.output import Output
 
 from cass import commands, jsonl, preferences
-from cass.composer import expansion, footer, helper, keys, models, pager, picker
+from cass.composer import enclosures, expansion, footer, helper, keys, models, pager, picker
 from cass.composer.asking import Asking
 from cass.composer.attention import Attention
 from cass.composer.branching import Branching
@@ -41,7 +41,7 @@ from cass.composer.transcript import ALL_ROWS, Inline, Paned, Transcript
 from cass.composer.words import READ_S, Words
 from cass.errors import CassError
 from cass.home import Files
-from cass.records import Approval, Record, TurnEnd
+from cass.records import Approval, Attachment, Record, TurnEnd
 from cass.standing import STARTING, STOPPED
 from cass.visible import safe_line
 
@@ -388,13 +388,17 @@ class Composer:
     def _obey(self, text: str, steer: bool) -> None:
         text = commands.completed(text, self.own_commands()) if text.startswith("/") else text
         if message := expansion.message(text, self.seat.files.home, Path(self.cwd())):
-            self._send(message, steer=steer)
+            self._send(message, steer=steer, attached=self._enclosed())
         elif commands.is_command(text):
             self._slash.run(text)
         elif text.startswith("!"):
             self.do(self._shell(text))
         else:
-            self._send(text, steer=steer)
+            self._send(text, steer=steer, attached=self._enclosed())
+
+    def _enclosed(self) -> tuple[Attachment, ...]:
+        """The images that the draft names where it can be seen: no paste that is folded does. Raises UsageError."""
+        return enclosures.found(self.console.draft.text, self.seat.files.home, self.cwd())
 
     async def _shell(self, text: str) -> None:
         is_sent = not text.startswith("!!")
@@ -405,10 +409,12 @@ class Composer:
                 self.transcript.seen(id)
             self._send(said, id=id)
 
-    def _send(self, text: str, *, steer: bool = False, id: str | None = None) -> None:
+    def _send(
+        self, text: str, *, steer: bool = False, id: str | None = None, attached: Sequence[Attachment] = ()
+    ) -> None:
         self._words.forget_notice()
         self._employer.try_again()
-        self.seat.send(text, steer=steer, id=id)
+        self.seat.send(text, steer=steer, id=id, attached=attached)
         self._look()
 
     def interrupt(self) -> None:

@@ -11,7 +11,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.search import SearchDirection, start_search
 
 from cass.access import Mode
-from cass.composer import keys
+from cass.composer import enclosures, keys
 from cass.composer.asking import Asking
 from cass.composer.attention import Attention
 from cass.composer.branching import Branching
@@ -21,6 +21,8 @@ from cass.composer.errands import Errands
 from cass.composer.pastes import Pastes
 from cass.composer.seat import Seat
 from cass.composer.transcript import Transcript
+from cass.errors import CassError
+from cass.visible import safe_line
 
 AGAIN_WITHIN_S = 1.5
 AGAIN = "Ctrl-C again to leave"
@@ -50,6 +52,7 @@ class Composing(Protocol):
     draft: str
     """The whole text."""
 
+    def cwd(self) -> str: ...
     def do(self, work: Coroutine[Any, Any, None]) -> None: ...
     def hint(self, text: str, seconds: float = ...) -> None: ...
     def is_hinted(self, text: str) -> bool: ...
@@ -79,8 +82,25 @@ class Keyboard:
     def paste(self, event: KeyPressEvent) -> None:
         text = keys.pasted(event.data)
         is_draft = event.current_buffer is self._draft
+        if is_draft and (images := enclosures.pasted(text, self._composer.cwd())):
+            self._insert_word(images)
+            return
         event.current_buffer.insert_text(self._composer.pastes.hold(text) if is_draft else text.replace("\n", " "))
         self._pasted_at = time.monotonic()
+
+    def _insert_word(self, word: str) -> None:
+        """Insert what must stand apart from what is before and behind it."""
+        before = self._draft.document.char_before_cursor
+        self._draft.insert_text(f"{' ' if before.strip() else ''}{word} ")
+
+    def paste_image(self, event: KeyPressEvent) -> None:
+        async def take() -> None:
+            try:
+                self._insert_word(await enclosures.from_clipboard(self._composer.seat.files.home))
+            except CassError as e:
+                self._composer.hint(safe_line(str(e)))
+
+        self._composer.do(take())
 
     def focus_in(self, event: KeyPressEvent) -> None:
         self._composer.attention.is_focused = self._is_reported = True

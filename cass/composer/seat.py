@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cass import chat, decisions, inbox, jsonl, presence
+from cass.composer import enclosures
 from cass.errors import CassError
 from cass.home import Files
 from cass.inbox import Waiting
@@ -16,6 +17,7 @@ from cass.presence import Starting
 from cass.records import Assistant, Record, ToolResult, TurnEnd, User
 from cass.standing import Standing, step
 from cass.tail import Tail
+from cass.values import Attachment
 
 PROGRAM = "cass-compose"
 
@@ -33,7 +35,7 @@ class Seat:
         self._items: dict[str, dict[str, Any]] = {}
         """What waits, by name; {} for what is none of ours."""
         self._unseen: set[str] = set()
-        self._unanswered: dict[str, str] = {}
+        self._unanswered: dict[str, dict[str, Any]] = {}
         self._attached = presence.attach(files)
         self._live = Tail(files.live)
         self._facts: Tail | None = None
@@ -78,7 +80,7 @@ class Seat:
                 self._unseen.discard(record.id)
             elif isinstance(record, ToolResult) or (isinstance(record, Assistant) and record.stop != "error"):
                 # What the model has begun to answer stays in later requests: it does not come back into the draft.
-                self._unanswered = {id: text for id, text in self._unanswered.items() if id in self._unseen}
+                self._unanswered = {id: item for id, item in self._unanswered.items() if id in self._unseen}
 
     @property
     def is_busy(self) -> bool:
@@ -92,11 +94,14 @@ class Seat:
 
     # ---- messages
 
-    def send(self, text: str, *, steer: bool = False, id: str | None = None) -> None:
+    def send(
+        self, text: str, *, steer: bool = False, id: str | None = None, attached: Sequence[Attachment] = ()
+    ) -> None:
         """Put a message in, under `id` or a new one. Raises CassError, naming the path, when the disk refuses."""
-        id = inbox.put(self.files, inbox.message(text, ask=True, origin=self._origin, steer=steer), id)
+        item = inbox.message(text, ask=True, origin=self._origin, steer=steer, attached=attached)
+        id = inbox.put(self.files, item, id)
         self._unseen.add(id)
-        self._unanswered[id] = text
+        self._unanswered[id] = item
         self.queue = inbox.waiting(self.files)
 
     def order(self, kind: str, **more: str) -> None:
@@ -141,7 +146,7 @@ class Seat:
         for waiting in wanted:
             item = inbox.take_back(self.files, waiting.name)
             if item is not None:
-                texts.append(told(item) or "")
+                texts.append(self._draft_of(item))
                 self._unseen.discard(waiting.id)
                 self._unanswered.pop(waiting.id, None)
         self.queue = inbox.waiting(self.files)
@@ -149,8 +154,13 @@ class Seat:
 
     def failed(self, end: TurnEnd) -> list[str]:
         """The texts of this seat that a turn took in and failed on; a turn that ended otherwise has none."""
-        texts = [text for id in end.answers if (text := self._unanswered.pop(id, None)) is not None]
-        return texts if end.outcome == "failed" else []
+        items = [item for id in end.answers if (item := self._unanswered.pop(id, None)) is not None]
+        return [self._draft_of(item) for item in items] if end.outcome == "failed" else []
+
+    def _draft_of(self, item: dict[str, Any]) -> str:
+        """What was sent, as it can be sent again."""
+        is_message = item.get("type") == "message" and isinstance(item.get("content"), str)
+        return enclosures.spelled(item, self.files.home, self.standing.cwd) if is_message else told(item) or ""
 
     def _item(self, waiting: Waiting) -> dict[str, Any]:
         if waiting.name not in self._items:

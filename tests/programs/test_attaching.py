@@ -1,14 +1,19 @@
 """Images in messages, by whole programs: what each API is sent, what people are shown, what is kept how long."""
 
 import base64
+import hashlib
 import json
 import os
+import shlex
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from stage import facts, run, script, wait_for
+from stage import argv, end_worker, facts, run, script, wait_for
+from terminal import Tmux
 
 from cass import blobs, catalogue, inbox, jsonl, records, send
 from cass.home import Files, Home
@@ -118,7 +123,7 @@ def test_an_image_alone_needs_no_caption_and_the_chat_holds_none_of_its_bytes(ho
         (["no.png"], "no.png is no image"),
         (["gone.png"], "gone.png cannot be attached: No such file"),
         (["pic.png", "no.png"], "no.png is no image"),
-        (["pic.png"] * 21, "20 are the most"),
+        (["pic.png"] * 21, "more than 20 images"),
     ],
 )
 def test_what_cannot_be_attached_is_an_error_before_anything_is_sent(home, files, pictures, asked, names, words):
@@ -290,3 +295,113 @@ def test_a_schema_sends_its_images_once(home, pictures, tmp_path):
     done = run("cass", "-P", "scripted", "-p", "look", "-a", "pic.png", "--schema", str(schema))
     assert done.returncode == 0, done.stderr
     assert [len(user.attachments) for user in facts(only(home), User)] == [1, 0]
+
+
+# ---- in a composer --------------------------------------------------------------------------------------------------
+
+HANGS = {"text": "word " * 5000, "deltas": 5000, "delay_ms": 20}
+
+
+@contextmanager
+def composing(tmp_path: Path, home: Home, *steps: dict[str, Any]) -> Iterator[Tmux]:
+    """A tmux with `cass` in it, ready."""
+    script(home, *steps)
+    given = {name: os.environ[name] for name in ("HOME", "CASS_HOME")}
+    made = Tmux(tmp_path / "tmux", environ=given, inside=False)
+    try:
+        made.until("$")
+        made.type(shlex.join([*argv("cass"), "-P", "scripted"]))
+        made.press("Enter")
+        made.until("idle")
+        yield made
+    finally:
+        made.close()
+        for chat_id in catalogue.ids(home):
+            end_worker(home.files(chat_id))
+
+
+def sent(home: Home, count: int) -> list[User]:
+    """The messages of the chat, once there are so many."""
+    found = wait_for(lambda: users if len(users := facts(only(home), User)) >= count else None)
+    return [user for user in found if isinstance(user, User)]
+
+
+def paste(tmux: Tmux, text: str) -> None:
+    tmux.do("set-buffer", text)
+    tmux.do("paste-buffer", "-p", "-t", tmux.pane)
+
+
+def test_named_and_pasted_files_go_along_and_what_cannot_be_sent_stays_in_the_draft(tmp_path, home, pictures):
+    (pictures / "my picture.png").write_bytes(JPEG)
+    with composing(tmp_path, home, *[{"text": f"Seen {n}."} for n in range(4)]) as tmux:
+        tmux.type("see @pic")
+        tmux.until("pic.png")
+        tmux.press("Tab")
+        tmux.until("❯ see @pic.png")
+        tmux.type(", @c.gif and @notes.txt")
+        tmux.press("Enter")
+        tmux.until("Seen 0.")
+        assert "[image pic.png 640×480" in tmux.screen()
+        tmux.type("and")
+        paste(tmux, f"{pictures}/my\\ picture.png ")
+        tmux.until('❯ and @"my picture.png"')
+        tmux.press("Enter")
+        tmux.until("Seen 1.")
+        tmux.type("bad @no.png")
+        tmux.press("Enter")
+        tmux.until("no.png is no image")
+        tmux.until("❯ bad @no.png")
+        tmux.press("C-u")
+        paste(tmux, "a long text\n" * 30 + "with @pic.png in it\n")
+        tmux.until("[pasted 31 lines]")
+        tmux.until(lambda: tmux.press("Enter") or "Seen 2." in tmux.screen())  # one that is too soon is of the paste
+        tmux.type("!echo @pic.png")
+        tmux.press("Enter")
+        tmux.until("Seen 3.")
+    said = sent(home, 4)
+    assert [user.content.split("\n")[0] for user in said] == [
+        "see @pic.png, @c.gif and @notes.txt",
+        'and @"my picture.png" ',
+        "a long text",
+        "$ echo @pic.png",
+    ]
+    assert [[one.name for one in user.attachments] for user in said] == [
+        ["pic.png", "c.gif"],
+        ["my picture.png"],
+        [],
+        [],
+    ]
+
+
+def test_a_waiting_message_that_is_taken_back_keeps_its_images(tmp_path, home, pictures):
+    with composing(tmp_path, home, HANGS, {"text": "Seen."}) as tmux:
+        tmux.type("go on for long")
+        tmux.press("Enter")
+        tmux.until("word word")
+        tmux.type("look at @pic.png")
+        tmux.press("Enter")
+        tmux.until("waiting 1: look at @pic.png")
+        (pictures / "pic.png").unlink()
+        tmux.press("Up")
+        word = f"[image {hashlib.sha256(PNG).hexdigest()[:8]}]"
+        tmux.until(f"❯ look at {word}")
+        assert run("cass-send", only(home).chat_id, "from a shell", "-a", "c.gif").returncode == 0
+        tmux.until("waiting 1: from a shell")
+        tmux.press("C-u")
+        tmux.type("/queue")
+        tmux.press("Enter")
+        tmux.until("> ")
+        tmux.press("Enter")
+        tmux.until(f"❯ from a shell [image {hashlib.sha256(GIF).hexdigest()[:8]}]")
+        tmux.type(f"{word} too")
+        tmux.press("Escape")
+        tmux.until("■ cancelled")
+        tmux.press("Enter")
+        said = sent(home, 2)
+    assert [(one.width, one.media_type) for one in said[1].attachments] == [(4, "image/gif"), (640, "image/png")]
+
+
+def test_a_branch_before_a_message_has_its_images_in_its_draft(tmp_path, home, attached):
+    made = json.loads(run("cass", "branch", attached.chat_id, "1", "--json").stdout)
+    word = f"[image {hashlib.sha256(PNG).hexdigest()[:8]}]"
+    assert home.files(made["chat_id"]).draft.read_text() == f"hello {word}"

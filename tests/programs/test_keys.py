@@ -17,6 +17,7 @@ from cass.commands import KEYS, At
 from cass.composer.question import QUIET_S
 from cass.home import Files, Home
 from cass.records import Approval, TurnEnd, User
+from tests import drawn
 
 LONG_COMMAND = "\n".join(f"echo step {n:02d}" for n in range(60)) + "\ntouch ran"
 ASKS = {"tool_calls": [{"name": "shell", "arguments": {"command": "touch ran"}}]}
@@ -120,6 +121,10 @@ BY_PLACE = {At.DRAFT: "draft", At.QUESTION: "question", At.PICKER: "busy", At.TR
 def stage(tmp_path: Path, home: Home, *steps: dict) -> Iterator[Stage]:
     script(home, *steps)
     given = {name: os.environ[name] for name in ("HOME", "CASS_HOME")} | {"VISUAL": str(tmp_path / "editor")}
+    given |= {"WAYLAND_DISPLAY": "wayland-0", "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "wl-paste").write_text(f"#!/bin/sh\nexec cat {tmp_path}/clip\n")
+    (tmp_path / "bin" / "wl-paste").chmod(0o755)
     made = Tmux(tmp_path / "tmux", environ=given, inside=False)
     try:
         made.until("$")
@@ -311,6 +316,20 @@ def _(s):
     editor.chmod(0o755)
     s.press("C-g")
     s.draft("from the editor")
+
+
+@row(At.DRAFT, "Ctrl-V")
+def _(s):
+    s.press("C-v")
+    s.until("the clipboard holds no image")
+    (s.home.root.parent / "clip").write_bytes(drawn.png())
+    s.tmux.type("look:")
+    s.press("C-v")
+    s.until(lambda: re.search(r"❯ look: \[image [0-9a-f]{8}\]", s.tmux.screen()))
+    s.press("Enter")
+    wait_for(lambda: s.says())
+    (user,) = facts(s.files, User)
+    assert [(one.width, one.height) for one in user.attachments] == [(4, 3)]
 
 
 @row(At.DRAFT, "Ctrl-Z")
