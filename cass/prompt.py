@@ -57,6 +57,9 @@ These files belong to the project. Follow them where they do not conflict with t
 {text}"""
 
 
+AGENT = "you do a part of another chat's work; your last message is its result, and all that is read of yours there"
+
+
 def system(global_text: str, project_text: str) -> str:
     """The system prompt: numbered sections of paragraphs. A section without a text is absent, and so is its number."""
     sections = [

@@ -86,6 +86,8 @@ def test_an_agent_is_a_chat_with_a_worker_of_its_own_and_its_answer_is_the_resul
         "agent",
         files.chat_id,
     )
+    assert "role: you do a part of another chat's work" in said.note
+    assert "role:" not in facts(files, User)[0].note
     (result,) = results(files)
     assert (result.content, result.ok) == (f"two files\n\n[chat {child.chat_id}]", True)
 
