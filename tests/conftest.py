@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from authority import authority, no_environment  # noqa: F401
 from sessions import opened  # noqa: F401
 from stage import argv, end_worker, facts, run, script, wait_for  # noqa: F401
 

@@ -70,14 +70,14 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
             return
         to = url.joined(target, answer["to"])
         now = place.decide(_action(to))
-        if not _is_same_host(target, to) or not _is_as_before(first, now):
+        if not is_same_host(target, to) or not _is_as_before(first, now):
             yield Outcome(f"{target} leads to another place ({answer['status']}): {to}\nFetch that, if it is wanted.")
             return
         target = to
     raise ToolError(f"{target} still redirects after {REDIRECTS} redirects")
 
 
-def _is_same_host(target: Url, to: Url) -> bool:
+def is_same_host(target: Url, to: Url) -> bool:
     """The same scheme, host and port; or the same host, secured."""
     is_secured = (target.scheme, target.port, to.scheme, to.port) == ("http", 80, "https", 443)
     return target.host == to.host and (target.origin == to.origin or is_secured)

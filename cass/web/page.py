@@ -23,6 +23,9 @@ _FORMER = "section"
 _BLOCKS = frozenset(("table ul ol dl pre blockquote p h1 h2 h3 h4 h5 h6 hr article " + _FORMER).split())
 """In the cells of a table they say that it is there for the layout; but for a single paragraph."""
 _LANGUAGE = pattern(r"(?:lang(?:uage)?-|highlight-(?:source-)?|brush: ?)([\w+#.-]{1,20})")
+_SHIELDED = {ord(character): 0xF0000 + ord(character) for character in "&<>_*[]\\"}
+"""Characters that the library escapes, and private ones that stand for them meanwhile."""
+_UNSHIELDED = {private: character for character, private in _SHIELDED.items()}
 MAIN_CHARS = 200
 """A main part with less is no more than a frame that a script would fill."""
 
@@ -56,7 +59,8 @@ def read(html: str, url: str) -> Page:
     top = _content(root)
     _resolve(top, urljoin(url, (base and base.attrs and base.attrs.get("href")) or ""))
     _write(top)
-    return Page(title, top.to_markdown().strip())
+    _shield(top)
+    return Page(title, top.to_markdown().translate(_UNSHIELDED).strip())
 
 
 def _elements(top: Node) -> Iterator[Element]:
@@ -99,6 +103,14 @@ def _resolve(top: Node, base: str) -> None:
         if element.name == "a":
             target = _absolute(element.attrs.get("href") or "#", base)
             element.name, element.attrs["href"] = ("a", target) if target else ("span", None)
+            if not _says_something(element, bool(target)):
+                element.name, element.children[:] = "span", []
+
+
+def _says_something(link: Element, leads: bool) -> bool:
+    """Not: a button without words, nor the ``#`` or ``§`` beside a heading, which leads to the heading itself."""
+    text = link.to_text().strip()
+    return bool(link.query_one("img")) or (bool(text) if leads else len(text) != 1 or text.isalnum())
 
 
 def _absolute(link: str, base: str) -> str:
@@ -109,6 +121,14 @@ def _absolute(link: str, base: str) -> str:
         return ""
     is_address = target.startswith(("http://", "https://", "mailto:"))
     return target if is_address and not link.strip().startswith("#") else ""
+
+
+def _shield(top: Node) -> None:
+    """Keep the text as it is: a model wants ``as_slice``, not the ``as\\_slice`` that a program would draw as that."""
+    for element in _elements(top):
+        for child in element.children:
+            if isinstance(child, Text) and child.data:
+                child.data = child.data.translate(_SHIELDED)
 
 
 # ---- what the library leaves as HTML --------------------------------------------------------------------------------
@@ -181,6 +201,7 @@ def _is_layout(cell: Element) -> bool:
 
 
 def _cell(cell: Element) -> str:
+    _shield(cell)
     return " ".join(cell.to_markdown().split()).replace("|", "\\|")
 
 

@@ -13,6 +13,7 @@ import socket
 import sys
 import zlib
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
@@ -259,7 +260,8 @@ def _limit() -> None:
         which = getattr(resource, name)
         hard = resource.getrlimit(which)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(which, (most, most))
+        with suppress(ValueError, OSError):  # macOS takes no limit that is used up already
+            resource.setrlimit(which, (most, most))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@ import asyncio
 import gzip
 import json
 import os
+import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -24,6 +26,8 @@ from cass.rules import Rules
 from cass.tools import fetch
 from cass.tools.paths import Place
 from cass.web.url import parse
+
+pytestmark = pytest.mark.usefixtures("no_environment")
 
 
 @dataclass
@@ -239,6 +243,24 @@ def test_a_redirect_is_decided_about_like_the_call_before_it_is_followed(place, 
     assert ("there" in content, [path for path, _ in site.asked]) == (follows, ["/a", "/b"] if follows else ["/a"])
 
 
+@pytest.mark.parametrize(
+    ("url", "to", "is_same"),
+    [
+        ("http://a/", "https://a/b", True),
+        ("https://a/", "http://a/", False),
+        ("http://a:8080/", "https://a/", False),
+        ("http://a/", "https://a:8443/", False),
+        ("https://a/", "https://a:8443/", False),
+        ("https://a/", "https://www.a/", False),
+        ("https://www.a/", "https://a/", False),
+        ("https://a/", "https://a.b/", False),
+        ("https://a/x", "https://a/y", True),
+    ],
+)
+def test_a_host_is_the_same_with_scheme_and_port_or_made_secure(url, to, is_same):
+    assert fetch.is_same_host(parse(url), parse(to)) == is_same
+
+
 # ---- hosts ----------------------------------------------------------------------------------------------------------
 
 
@@ -295,6 +317,40 @@ def test_a_proxy_is_asked_for_names_and_what_is_not_public_is_refused_all_the_sa
     assert len(site.asked) == 1
     monkeypatch.setenv("no_proxy", "nobody.invalid")
     assert "is not known" in failed(place, "http://nobody.invalid/")
+
+
+def test_a_proxy_that_cannot_be_used_is_said_without_its_password(place, monkeypatch):
+    for proxy in ("http://me:secret@127.0.0.1:9/", "gopher://me:secret@nowhere/", "http://me:secret@["):
+        monkeypatch.setenv("http_proxy", proxy)
+        said = failed(place, "http://nobody.invalid/")
+        assert "no connection" in said
+        assert "secret" not in said
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates")
+def test_a_certificate_must_be_of_the_host_and_of_a_known_authority(workspace, authority, monkeypatch):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(authority / "server.pem")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"secured")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        place = replace(workspace.place, private_hosts=("localhost", "127.0.0.1"), decide=lambda _: Allow())
+        url = f"https://localhost:{server.server_port}/"
+        assert "the certificate of localhost is not trusted" in failed(place, url)
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority / "ca.pem"))
+        assert "secured" in fetched(place, url).content
+        assert "the certificate of 127.0.0.1 is not trusted" in failed(place, url.replace("localhost", "127.0.0.1"))
+        server.shutdown()
 
 
 # ---- limits ---------------------------------------------------------------------------------------------------------

@@ -22,6 +22,11 @@ def markdown(body: str, url: str = "https://h/a/b") -> str:
         ("<p><a href='//i/'>x</a> <a href=#y>y</a> <a href='javascript:z'>z</a> <a>w</a>", "[x](https://i/) y z w"),
         ("<base href=/base/><p><a href=x>x</a>", "[x](https://h/base/x)"),
         ("<p><a href='http://['>x</a>", "x"),
+        (
+            "<h2>Head<a href=#h>§</a></h2><p><a href=/play></a> <a href=/z><img alt=z></a> <a href=#1>1</a>",
+            "## Head\n\n[[image: z]](https://h/z) 1",
+        ),
+        ("<p>as_slice(&amp;self) -> [T] &lt;b> * \\ ~", "as_slice(&self) -> [T] <b> * \\ ~"),
         ("<p><img src=a alt='a cat'> and <img src=b>", "[image: a cat] and"),
         # code
         ("<pre>def f():\n    return 1\n\n\nx</pre>", "```\ndef f():\n    return 1\n\n\nx\n```"),
