@@ -83,4 +83,4 @@ def test_a_read_only_chat_is_offered_the_tool_where_a_rule_names_it(fetching, ho
     (path,) = home.conversations.glob("*.jsonl")
     (message,) = facts(Files(home, path.stem), User)
     assert isinstance(message, User)
-    assert "allowed tools: fetch, grep, ls, read" in (message.note or "")
+    assert "fetch, grep, ls, read" in (message.note or "")
