@@ -22,6 +22,8 @@ MOST = 20
 """Images of one message."""
 ALL = 20_000_000
 """Bytes of them together: providers take requests of 20 to 32 MB, and base64 makes three bytes four."""
+_HASHED = 8
+"""Digits of a hash that an image is called by where it has no name."""
 SIDE = 8_000
 """Pixels. Source: https://platform.claude.com/docs/en/build-with-claude/vision"""
 
@@ -42,11 +44,12 @@ def together(found: Sequence[Attachment]) -> tuple[Attachment, ...]:
     return tuple(found)
 
 
-def keep(home: Home, content: bytes, name: str) -> Attachment:
-    """An image that no file holds, kept. Raises UsageError."""
+def keep(home: Home, content: bytes, what: str) -> Attachment:
+    """An image that no file holds, kept, and called by its hash; `what` it is, for an error. Raises UsageError."""
     if len(content) > LARGEST:
-        raise UsageError(f"{name}: more than {amounts.size(LARGEST)}, which is the most for an image")
-    return _keep(home, _described(content, name), content)
+        raise UsageError(f"{what} has {amounts.size(len(content))}: {amounts.size(LARGEST)} are the most for an image")
+    found = _described(content, what)
+    return _keep(home, found._replace(name=found.sha256[:_HASHED]), content)
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:
@@ -92,7 +95,7 @@ def _keep(home: Home, attachment: Attachment, content: bytes) -> Attachment:
 
 def word(attachment: Attachment) -> str:
     """What names an image, in a draft, that no file holds."""
-    return f"[image {attachment.sha256[:8]}]"
+    return f"[image {attachment.sha256[:_HASHED]}]"
 
 
 def spelled(text: str, found: Iterable[Attachment], is_there: Callable[[Attachment], bool] = lambda _: True) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
 
-from cass import chat, config, exchange, opening, presence, send, status, worktree
+from cass import attachments, chat, config, exchange, opening, presence, send, status, worktree
 from cass.config import Options
 from cass.errors import CassError, Interrupted, NoWorker
 from cass.exchange import Answer
@@ -22,6 +22,7 @@ from cass.home import Files, Home
 from cass.ledger import Ledger
 from cass.records import TurnEnd
 from cass.tasks import Task
+from cass.values import Attachment
 
 GO_ON = "Your turn was interrupted before it was done. Go on with the task where you were."
 TRIES = 5
@@ -100,9 +101,10 @@ def work(key: str, task: Task, home: Home | None = None, watched: Watched | None
     if entry is not None and entry.result is not None:
         return entry.result
     try:
+        attached = attachments.every(home, task.attach)
         files, _ = ledger.chat(task.id, task.digest, lambda: _begin(home, task))
         with watched.chat(task, files):
-            answer = _answer(files, task, watched)
+            answer = _answer(files, task, attached, watched)
     except Interrupted:
         raise
     except CassError as e:
@@ -124,12 +126,12 @@ def _begin(home: Home, task: Task) -> Files:
     return opening.new(home, root, settings, options)
 
 
-def _answer(files: Files, task: Task, watched: Watched) -> Answer:
+def _answer(files: Files, task: Task, attached: Sequence[Attachment], watched: Watched) -> Answer:
     """What came of the task in its chat; a turn that was cut off is gone on with in another one."""
     for number in range(1, TRIES + 1):
         id, text = f"batch-{task.id}-{number}", task.prompt if number == 1 else GO_ON
         before = exchange.repeated(files, text, id)
-        answer = before or _say(files, text, id, task)
+        answer = before or _say(files, text, id, task, attached if number == 1 else ())
         if watched.is_over.is_set() and answer.end.outcome == "cancelled":
             raise Interrupted("the batch was interrupted")
         was_cut = answer.end.outcome == "cancelled" and before is not None
@@ -143,16 +145,16 @@ def _is_interrupted(end: TurnEnd) -> bool:
     return (end.error or "").startswith("interrupted:")
 
 
-def _say(files: Files, text: str, id: str, task: Task) -> Answer:
+def _say(files: Files, text: str, id: str, task: Task, attached: Sequence[Attachment]) -> Answer:
     """Send the message, unless the chat has it, and wait; a worker that dies is followed by another, which mends."""
     given = ["--idle", str(IDLE_S), *flags(task.options)]
     for _ in range(TRIES - 1):
         try:
-            return exchange.say(files, text, id=id, flags=given, program="cass batch")
+            return exchange.say(files, text, id=id, flags=given, program="cass batch", attached=attached)
         except NoWorker:
             if not presence.is_running(files) and not chat.read(files):
                 raise  # the chat is gone, not its worker
-    return exchange.say(files, text, id=id, flags=given, program="cass batch")
+    return exchange.say(files, text, id=id, flags=given, program="cass batch", attached=attached)
 
 
 def _result(task: Task, files: Files, answer: Answer) -> Result:

@@ -1,7 +1,7 @@
 """Tasks: the lines of a file, each a prompt and how it is to be run.
 
 {"prompt", "id"?, "cwd"?, "worktree"?, "provider"?, "model"?, "mode"?, "effort"?, "max_turns"?, "max_tokens"?,
- "max_cost"?, "tools"?}
+ "max_cost"?, "tools"?, "attach"?}
 """
 
 import hashlib
@@ -29,6 +29,7 @@ _KEYS: Mapping[str, type | tuple[type, ...]] = {
     "id": str,
     "cwd": str,
     "worktree": (bool, str),
+    "attach": list,
     **_OPTIONS,
 }
 _WORDS = {
@@ -53,11 +54,14 @@ class Task:
     """The name of the git worktree that the chat works in; None: in `cwd` itself."""
     options: dict[str, Any] = field(default_factory=dict)
     """As of `config.Options`: those of the command line, and over them its own."""
+    attach: tuple[Path, ...] = ()
+    """Images that go with the prompt, absolute."""
 
     @property
     def digest(self) -> str:
         """Of what is asked: the same id for something else is a mistake."""
-        return hashlib.sha256(self.prompt.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        asked = "\0".join([self.prompt, *map(str, self.attach)])
+        return hashlib.sha256(asked.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def read(data: bytes, name: str, cwd: Path, options: Mapping[str, Any]) -> list[Task]:
@@ -86,11 +90,13 @@ def _task(line: bytes, where: str, cwd: Path, options: Mapping[str, Any], seen: 
         raise UsageError(f"{where}: another task has the id {id}")
     seen[f"={id}"] += 1
     tree = said.get("worktree")
+    place = (cwd / Path(said.get("cwd", ".")).expanduser()).absolute()
     return Task(
         id=id,
         prompt=said["prompt"],
-        cwd=(cwd / Path(said.get("cwd", ".")).expanduser()).absolute(),
+        cwd=place,
         worktree=id if tree is True else tree or None,
+        attach=tuple(place / Path(path).expanduser() for path in said.get("attach", ())),
         options={**options, **{key: said[key] for key in _OPTIONS if key in said}},
     )
 

@@ -20,6 +20,13 @@ def test_a_line_says_what_differs_from_the_command_line():
     assert task == Task("a", "go", CWD / "x", None, {"model": "m", "provider": "p", "max_turns": 3})
 
 
+def test_images_are_files_from_the_directory_of_the_task_on_and_part_of_what_is_asked():
+    (task,) = read({"prompt": "go", "id": "a", "cwd": "x", "attach": ["a.png", "/b.png"]})
+    (other,) = read({"prompt": "go", "id": "a"})
+    assert task.attach == (CWD / "x" / "a.png", Path("/b.png"))
+    assert task.digest != other.digest
+
+
 def test_empty_lines_are_none():
     assert [task.prompt for task in read("", {"prompt": "a"}, "  ", {"prompt": "b"}, "")] == ["a", "b"]
 
@@ -50,6 +57,8 @@ def test_a_worktree_has_the_name_of_its_task_or_its_own(said, name):
         ({"prompt": "a", "max_cost": -1}, '"max_cost" is to be more than 0'),
         ({"prompt": "a", "id": "a b"}, "an id is 1 to 40"),
         ({"prompt": "a", "id": "first"}, "another task has the id first"),
+        ({"prompt": "a", "attach": "a.png"}, '"attach" is to be a list of names'),
+        ({"prompt": "a", "attach": [1]}, '"attach" is to be a list of names'),
         ({"prompt": "a", "worktree": 1}, '"worktree" is to be true, or a name'),
     ],
 )

@@ -21,6 +21,7 @@ from cass.composer.seat import Seat
 from cass.errors import CassError, UsageError
 from cass.home import Files
 from cass.records import ApprovalRequest, Assistant, Fact, Record, Status, TurnEnd, User
+from cass.values import Attachment
 from cass.visible import safe_line
 
 PROGRAM = "cass acp"
@@ -64,7 +65,7 @@ class Room:
 
     # ---- a turn
 
-    async def prompt(self, text: str) -> tuple[str, str | None]:
+    async def prompt(self, text: str, attached: Sequence[Attachment] = ()) -> tuple[str, str | None]:
         """Say `text`, tell the editor what comes, and return how the turn ended: the protocol's word, and an error.
 
         Raises CassError: no worker can be had, or it died; UsageError while another message is being answered.
@@ -75,7 +76,7 @@ class Room:
         self._updates.own.add(id)
         self._waiting, self._taken_back = id, False
         try:
-            say = partial(send.send, id=id, ask=True, flags=self._worker_flags(), program=PROGRAM)
+            say = partial(send.send, id=id, ask=True, flags=self._worker_flags(), program=PROGRAM, attached=attached)
             await asyncio.to_thread(say, self.files, text)
             end = await self._until(id)
         finally:

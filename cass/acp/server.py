@@ -4,6 +4,7 @@ Source: https://agentclientprotocol.com/protocol/overview
 """
 
 import asyncio
+import binascii
 import contextlib
 import os
 import sys
@@ -18,6 +19,7 @@ from acp.interfaces import Client
 from acp.schema import (
     AgentCapabilities,
     EmbeddedResourceContentBlock,
+    ImageContentBlock,
     Implementation,
     InitializeResponse,
     ListSessionsResponse,
@@ -36,12 +38,13 @@ from acp.schema import (
     TextResourceContents,
 )
 
-from cass import __version__, catalogue, chat, config, heir, opening, presence
+from cass import __version__, attachments, catalogue, chat, config, heir, opening, presence
 from cass.access import Mode
 from cass.acp.room import Room
 from cass.config import Options
 from cass.errors import CassError, UsageError
 from cass.home import Files, Home
+from cass.values import Attachment
 from cass.visible import safe_line
 
 MODES = {
@@ -94,7 +97,7 @@ class Server:
             protocol_version=min(protocol_version, acp.PROTOCOL_VERSION) or acp.PROTOCOL_VERSION,
             agent_capabilities=AgentCapabilities(
                 load_session=True,
-                prompt_capabilities=PromptCapabilities(embedded_context=True),
+                prompt_capabilities=PromptCapabilities(embedded_context=True, image=True),
                 session_capabilities=SessionCapabilities(list=SessionListCapabilities()),
             ),
             agent_info=Implementation(name="cassady", title="Cassady", version=__version__),
@@ -155,10 +158,22 @@ class Server:
 
     async def prompt(self, prompt: Sequence[Any], session_id: str, **_: Any) -> PromptResponse:
         with _spoken():
-            reason, error = await self._room(session_id).prompt("\n\n".join(map(_text, prompt)))
+            room, images = self._room(session_id), self._images(prompt)
+            text = "\n\n".join(images[n][0] if n in images else _text(block) for n, block in enumerate(prompt))
+            attached = attachments.together([image for _, image in images.values()])
+            reason, error = await room.prompt(text, attached)
         if error:
             raise RequestError(FAILED, error)
         return PromptResponse(stop_reason=cast(Any, reason))
+
+    def _images(self, prompt: Sequence[Any]) -> dict[int, tuple[str, Attachment]]:
+        """The images of a prompt by their places, each with the word that stands there. Raises UsageError."""
+        found = {}
+        for place, block in enumerate(prompt):
+            if isinstance(block, ImageContentBlock):
+                kept = attachments.keep(self._home, _decoded(block.data), "the image")
+                found[place] = (attachments.word(kept), kept)
+        return found
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         self._room(session_id).cancel()
@@ -191,6 +206,13 @@ def _text(block: object) -> str:
         case EmbeddedResourceContentBlock(resource=TextResourceContents() as resource):
             return f"{_place(resource.uri)}:\n{resource.text}"
     return "[something that is no text was left out]"
+
+
+def _decoded(data: str) -> bytes:
+    try:
+        return binascii.a2b_base64(data)
+    except ValueError:
+        raise UsageError("the image is no base64") from None
 
 
 def _place(uri: str) -> str:

@@ -25,6 +25,7 @@ from acp.schema import (
 
 from cass import hunks, warning
 from cass.acp.before import Before
+from cass.blocks import pictured
 from cass.composer.question import subject
 from cass.records import (
     ApprovalRequest,
@@ -90,7 +91,8 @@ class Updates:
         """Fold one record in; what is to be told now."""
         match record:
             case User() if record.id not in self.own:
-                return [helpers.update_user_message_text(safe(record.content))]
+                said = "\n".join([safe(record.content), *map(pictured, record.attachments)])
+                return [helpers.update_user_message_text(said)]
             case Delta() if record.of not in self._settled:
                 return self._grow(record.of, record.text or "", record.reasoning or "")
             case Assistant():

@@ -53,7 +53,7 @@ async def from_clipboard(home: Home) -> str:
 def _hashed(home: Home, beginning: str) -> Attachment:
     for path in home.blobs.glob(f"{beginning}*"):
         if (content := blobs.content(home, path.name)) is not None:
-            return attachments.keep(home, content, beginning)
+            return attachments.keep(home, content, f"[image {beginning}]")
     raise UsageError(f"[image {beginning}] is not kept any more: attach it again, or delete it here")
 
 

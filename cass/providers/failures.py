@@ -91,11 +91,11 @@ def advice(key_env: str | None, provider: str) -> str:
 
 def images(error: ProviderError, count: int) -> str:
     """What to add where a request with `count` images failed, and they may be why; a refusal of them never passes."""
-    if not count or error.key_refused or error.too_long:
+    is_said = _SEES_NOT.search(error.message[:_SEARCHED]) is not None
+    may_be = error.http_status in (400, 404, 413, 415, 422) or (error.http_status in (0, 500, 501) and is_said)
+    if not count or not may_be or error.key_refused or (error.too_long and error.http_status != 413):
         return ""
-    if error.transient and not (error.http_status and _SEES_NOT.search(error.message[:_SEARCHED])):
-        return ""
-    error.transient = False
+    error.transient = error.too_long = False  # bytes were too many, not tokens
     held = "an image" if count == 1 else f"{count} images"
     return (
         f'; the request holds {held}: of a model that takes none "supports_images": false in models.json says so, and '

@@ -1,6 +1,7 @@
 """`cass acp` as an editor drives it: the package's own client, over a real pipe, and the ordinary worker behind it."""
 
 import asyncio
+import base64
 import json
 import os
 import signal
@@ -15,6 +16,7 @@ from stage import argv, end_worker, facts, run, script, wait_for
 from cass import catalogue, presence
 from cass import chat as chats
 from cass.records import Approval, Assistant, TurnEnd, User
+from tests import drawn
 
 acp = pytest.importorskip("acp")
 from acp import schema  # noqa: E402
@@ -161,13 +163,29 @@ async def test_a_message_that_still_waits_is_taken_back_by_a_cancel(opened):
 
 
 @asynchronous
+async def test_images_go_along_where_they_stand_and_what_is_none_is_refused_in_words(opened):
+    image = base64.b64encode(drawn.png()).decode()
+    async with opened(DONE) as editor:
+        for bad, words in ((b"text", "no image"), (b"\x89PNG\r\n\x1a\n", "no image")):
+            block = acp.image_block(base64.b64encode(bad).decode(), "image/png")
+            with pytest.raises(acp.RequestError, match=words):
+                await editor.agent.prompt(session_id=editor.id, prompt=[acp.text_block("see"), block])
+        blocks = [acp.text_block("see"), acp.image_block(image, "image/jpeg"), acp.text_block("there")]
+        await editor.agent.prompt(session_id=editor.id, prompt=blocks)
+    (user,) = facts(editor.files, User)
+    (found,) = user.attachments
+    assert (found.media_type, found.width, found.height) == ("image/png", 4, 3)
+    assert user.content.split("\n\n") == ["see", f"[image {found.sha256[:8]}]", "there"]
+
+
+@asynchronous
 async def test_files_that_the_editor_names_and_gives_reach_the_model(opened):
     async with opened(DONE) as editor:
         blocks = [
             acp.text_block("look at"),
             acp.resource_link_block("app.py", "file:///some%20where/app.py"),
             acp.resource_block(acp.embedded_text_resource("file:///b.txt", "its text")),
-            acp.image_block("aGk=", "image/png"),
+            acp.audio_block("aGk=", "audio/wav"),
         ]
         await editor.agent.prompt(session_id=editor.id, prompt=blocks)
     (user,) = facts(editor.files, User)

@@ -12,6 +12,7 @@ from terminal import Pty
 
 from cass import catalogue, presence, standing
 from cass.records import TurnEnd, User
+from tests import drawn
 
 SLOW = {"text": "word " * 400, "deltas": 400, "delay_ms": 25}
 """Ten seconds, so that there is a middle to do something in."""
@@ -58,6 +59,15 @@ def running(home, path, *arguments, count=1):
     finally:
         process.kill()
         process.communicate()
+
+
+def test_images_of_a_task_go_along_and_one_that_is_none_fails_it_alone(batch, home, workspace):
+    (workspace / "a.png").write_bytes(drawn.png())
+    tasks = [{"prompt": "hello", "id": name, "attach": [f"{name}.png"]} for name in ("a", "gone")]
+    found = results(run("cass", "batch", batch(*tasks)).stdout)
+    assert "one image, 4x3" in found["a"]["answer"]
+    assert (found["gone"]["status"], "cannot be attached" in found["gone"]["error"]) == (2, True)
+    assert [[len(user.attachments) for user in facts(files, User)] for files in chats(home)] == [[1]]
 
 
 def test_each_task_has_a_chat_of_its_own_and_one_line_of_result(batch, home, workspace):

@@ -239,3 +239,30 @@ def test_google_says_in_the_body_how_long_to_wait():
 def test_an_error_of_no_known_shape_is_shown_as_it_is():
     assert failures.in_stream({"code": 7}).message == '{"code":7}'
     assert failures.in_stream(True).message == "true"
+
+
+BLIND = {"error": {"message": "image input is not supported - hint: you may need to provide the mmproj"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        (400, BLIND, True),
+        (400, {"error": {"message": "messages[1].content must be a string"}}, True),
+        (404, {"error": {"message": "No endpoints found that support image input"}}, True),
+        (413, "<html><title>Request Entity Too Large</title></html>", True),
+        (500, BLIND, True),
+        (500, "oops", False),
+        (429, {"error": {"message": "too many image tokens"}}, False),
+        (503, {"error": {"message": "the vision service is overloaded"}}, False),
+        (401, {"error": {"message": "no image for you"}}, False),
+        (400, LLAMA, False),
+    ],
+)
+def test_a_refusal_that_may_be_of_images_says_so_and_is_none_of_length_or_of_the_moment(status, body, told):
+    error = refused(status, body)
+    before = (error.transient, error.too_long)
+    words = failures.images(error, 2)
+    assert ("2 images" in words) is told
+    assert (error.transient, error.too_long) == ((False, False) if told else before)
+    assert failures.images(refused(status, body), 0) == ""
