@@ -105,8 +105,10 @@ async def visited(target: Url, offset: int, place: Place, limit_s: float) -> dic
                 said += piece
     finally:
         await child.close()
-    if child.timed_out or child.status == -signal.SIGXCPU:
+    if child.timed_out:
         raise ToolError(f"{target} took too long: {TIME_LIMIT_S:g} s for a call")
+    if child.status == -signal.SIGKILL:
+        raise ToolError(f"{target} could not be read with the time and memory that a page may take")
     return _found(target, bytes(said), child.status)
 
 

@@ -54,10 +54,10 @@ def read(html: str, url: str) -> Page:
     root = JustHTML(html, sanitize=False).root
     found = root.query_one("title")
     title = " ".join(found.to_text().split()) if found else ""
-    base = root.query_one("base")
+    base = root.query_one("base[href]")
     _prune(root)
     top = _content(root)
-    _resolve(top, urljoin(url, (base and base.attrs and base.attrs.get("href")) or ""))
+    _resolve(top, (_absolute(base.attrs["href"] or "", url) if base and base.attrs else "") or url)
     _write(top)
     _shield(top)
     return Page(title, top.to_markdown().translate(_UNSHIELDED).strip())
@@ -99,22 +99,38 @@ def _content(root: Node) -> Node:
 
 
 def _resolve(top: Node, base: str) -> None:
+    """Make links absolute; what says nothing, or leads nowhere, is none."""
+    spoken = _spoken(top)
+    for link in _elements(top):
+        if link.name == "a":
+            target = _absolute(link.attrs.get("href") or "#", base)
+            link.name, link.attrs["href"] = ("a", target) if target and id(link) in spoken else ("span", None)
+            if not target and _is_mark(link):
+                link.children.clear()
+
+
+def _spoken(top: Node) -> set[int]:
+    """Ids of the nodes with words in them. Each is looked at once, however deep they are."""
+    found: set[int] = set()
     for element in _elements(top):
-        if element.name == "a":
-            target = _absolute(element.attrs.get("href") or "#", base)
-            element.name, element.attrs["href"] = ("a", target) if target else ("span", None)
-            if not _says_something(element, bool(target)):
-                element.name, element.children[:] = "span", []
+        is_image = element.name == "img" and bool(element.attrs.get("alt"))
+        if is_image or any(isinstance(child, Text) and (child.data or "").strip() for child in element.children):
+            node: Node | None = element
+            while node is not None and id(node) not in found:
+                found.add(id(node))
+                node = node.parent
+    return found
 
 
-def _says_something(link: Element, leads: bool) -> bool:
-    """Not: a button without words, nor the ``#`` or ``§`` beside a heading, which leads to the heading itself."""
-    text = link.to_text().strip()
-    return bool(link.query_one("img")) or (bool(text) if leads else len(text) != 1 or text.isalnum())
+def _is_mark(link: Element) -> bool:
+    """Whether it is the ``#`` or ``§`` beside a heading, which leads to the heading itself."""
+    only = link.children[0] if len(link.children) == 1 else None
+    text = (only.data or "").strip() if isinstance(only, Text) else ""
+    return len(text) == 1 and not text.isalnum()
 
 
 def _absolute(link: str, base: str) -> str:
-    """ "" for what leads nowhere: a place in the page itself, a script."""
+    """Empty for what leads nowhere: a place in the page itself, a script."""
     try:
         target = urljoin(base, link.strip())
     except ValueError:

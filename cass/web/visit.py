@@ -13,7 +13,7 @@ import socket
 import sys
 import zlib
 from collections.abc import Collection, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
@@ -37,8 +37,14 @@ ERROR_CHARS = 2_000
 """Of what a server says besides a status that is none of success."""
 CONNECT_S = 10.0
 READ_S = 20.0
-MEMORY_BYTES = 1 << 30
-CPU_S = 25
+LIMITS = {
+    resource.RLIMIT_AS: 1 << 30,
+    resource.RLIMIT_CPU: 25,
+    resource.RLIMIT_FSIZE: 0,
+    resource.RLIMIT_NPROC: 0,
+    resource.RLIMIT_CORE: 0,
+}
+"""Bytes, seconds and processes. It asks and reads, and does nothing else."""
 ADDRESSES = 4
 """Of one name, that are tried one after the other."""
 MARKED_UP = ("text/html", "application/xhtml+xml")
@@ -71,17 +77,20 @@ def visit(target: Url, private: Collection[str], offset: int, length: int) -> An
     proxy = _proxy(target)
     addresses = hosts.judged(target, _resolved(target, proxy is not None), private)
     try:
-        verify = httpx.create_ssl_context() if target.scheme == "https" or proxy else False
-        with httpx.Client(proxy=proxy, trust_env=False, verify=verify, follow_redirects=False) as client:
+        with _client(target, proxy) as client:
             response = _asked(client, target, [None] if proxy else addresses[:ADDRESSES])
-            try:
+            with closing(response):
                 return _answer(response, target, offset, length)
-            finally:
-                response.close()
-    except (ImportError, ValueError, OSError) as e:  # SOCKS without its package, a wrong proxy or SSL_CERT_FILE
-        raise ToolError(f"no connection can be made: {e}") from e
     except (httpx.HTTPError, httpx.InvalidURL) as e:
         raise ToolError(_words(e, target, proxy)) from e
+
+
+def _client(target: Url, proxy: str | None) -> httpx.Client:
+    try:
+        verify = httpx.create_ssl_context() if target.scheme == "https" or proxy else False
+        return httpx.Client(proxy=proxy, trust_env=False, verify=verify, follow_redirects=False)
+    except (ImportError, ValueError, OSError) as e:  # SOCKS without its package, a wrong proxy or SSL_CERT_FILE
+        raise ToolError(f"no connection can be made: {e}") from e
 
 
 # ---- whom it asks ---------------------------------------------------------------------------------------------------
@@ -249,18 +258,10 @@ def main() -> None:
 
 def _limit() -> None:
     """Give up what is not needed to ask a server and to read a page."""
-    limits = {
-        "RLIMIT_AS": MEMORY_BYTES,
-        "RLIMIT_CPU": CPU_S,
-        "RLIMIT_FSIZE": 0,
-        "RLIMIT_NPROC": 0,
-        "RLIMIT_CORE": 0,
-    }
-    for name, most in limits.items():
-        which = getattr(resource, name)
+    for which, most in LIMITS.items():
         hard = resource.getrlimit(which)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         with suppress(ValueError, OSError):  # macOS takes no limit that is used up already
+            most = most if hard == resource.RLIM_INFINITY else min(most, hard)
             resource.setrlimit(which, (most, most))
 
 

@@ -22,6 +22,8 @@ def markdown(body: str, url: str = "https://h/a/b") -> str:
         ("<p><a href='//i/'>x</a> <a href=#y>y</a> <a href='javascript:z'>z</a> <a>w</a>", "[x](https://i/) y z w"),
         ("<base href=/base/><p><a href=x>x</a>", "[x](https://h/base/x)"),
         ("<p><a href='http://['>x</a>", "x"),
+        ("<base href='http://['><base href=/b/><p><a href=c>x</a>", "[x](https://h/a/c)"),
+        ("<base href='javascript:'><p><a href=c>x</a>", "[x](https://h/a/c)"),
         (
             "<h2>Head<a href=#h>§</a></h2><p><a href=/play></a> <a href=/z><img alt=z></a> <a href=#1>1</a>",
             "## Head\n\n[[image: z]](https://h/z) 1",
@@ -72,6 +74,7 @@ def test_the_title_is_one_line():
     [
         *("<div>" * 20_000 + "x", "<b>" * 5_000 + "x", "<ul><li>" * 5_000 + "x", "<blockquote>" * 5_000 + "x"),
         *("<table><tr><td>" * 3_000 + "x", "<pre>" * 5_000 + "x", "<a href=x>" * 5_000 + "x"),
+        "<a href=x><table><tr><td>" * 2_000 + "x",
         *("<img alt=x>" * 20_000, "<td>" * 10_000, "<!--" * 50_000 + "x", "<p x='" * 20_000, "&amp" * 50_000),
         "<table><tr>" + "<td>x" * 5_000 + "<tr><td>x" * 5_000,
     ],
