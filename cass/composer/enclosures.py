@@ -20,9 +20,9 @@ from cass.names import quoted, unquoted
 from cass.pattern import pattern
 from cass.values import Attachment
 
-_ENDING = r"\.(?:png|jpe?g|gif|webp)"
+_ENDING = r"\.(?i:png|jpe?g|gif|webp)"
 _NAMED = pattern(
-    rf"""(?i)(?<!\S)@(?:"(?P<quoted>[^"\n]+{_ENDING})"|(?P<plain>[^\s"]\S*?{_ENDING})(?=[.,;:!?)\]}}'"]*(?:\s|$)))"""
+    rf"""(?<!\S)@(?:"(?P<quoted>[^"\n]+{_ENDING})"|(?P<plain>[^\s"]\S*?{_ENDING})(?=[.,;:!?)\]}}'"]*(?:\s|$)))"""
     r"""|\[image (?P<hash>[0-9a-f]{8})\]"""
 )
 _HEAD = 1 << 18
@@ -67,7 +67,7 @@ def _is_there(one: Attachment, cwd: str) -> bool:
     """Whether its file still holds it."""
     try:
         content = blobs.read(os.path.join(cwd, os.path.expanduser(unquoted(one.name))), one.bytes + 1)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name with a NUL in it
         return False
     return hashlib.sha256(content).hexdigest() == one.sha256
 

@@ -129,7 +129,8 @@ def _tells_all(kept: list[dict[str, Any]], message: Assistant) -> bool:
     texts = [part["chars"] for part in kept if "chars" in part]
     ids = [part["call"] for part in kept if "call" in part]
     whole = all(type(chars) is int and chars >= 0 for chars in texts) and sum(map(count, texts)) == len(message.content)
-    return bool(kept) and whole and ids == [call.id for call in message.tool_calls]
+    is_either = not any("chars" in part and "call" in part for part in kept)
+    return bool(kept) and is_either and whole and ids == [call.id for call in message.tool_calls]
 
 
 # ---- answer ---------------------------------------------------------------------------------------------------------

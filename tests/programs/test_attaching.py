@@ -15,7 +15,7 @@ import pytest
 from stage import argv, end_worker, facts, run, script, wait_for
 from terminal import Tmux
 
-from cass import blobs, catalogue, inbox, jsonl, records, send
+from cass import attachments, blobs, catalogue, inbox, jsonl, records, send
 from cass.home import Files, Home
 from cass.records import TurnEnd, User
 from tests import drawn, scripted, spoken
@@ -268,6 +268,29 @@ def test_what_a_chat_a_branch_or_a_waiting_message_needs_is_not_pruned(attached,
         path.unlink()
     run("cass", "prune", "--yes")
     assert not blob.exists()
+
+
+def test_an_image_that_no_message_names_yet_is_kept_for_an_hour_and_again_when_it_is_wanted_again(home, pictures):
+    (one,) = attachments.every(home, [pictures / "pic.png"])
+    run("cass", "prune", "--yes")
+    assert blobs.content(home, one.sha256) == PNG
+    hours_ago = time.time() - 7200
+    os.utime(home.blobs / one.sha256, (hours_ago, hours_ago))
+    attachments.every(home, [pictures / "pic.png"])
+    run("cass", "prune", "--yes")
+    assert blobs.content(home, one.sha256) == PNG
+    os.utime(home.blobs / one.sha256, (hours_ago, hours_ago))
+    run("cass", "prune", "--yes")
+    assert blobs.content(home, one.sha256) is None
+
+
+def test_a_secret_in_the_name_of_an_image_is_redacted(attached, home, pictures):
+    name = "sk-live-0123456789abcdef0123.png"
+    (pictures / name).write_bytes(PNG)
+    run("cass", "-p", "hello", "--resume", attached.chat_id, "-a", name)
+    for form in ("md", "json", "html"):
+        said = run("cass", "export", attached.chat_id, "--format", form, "--redact").stdout
+        assert ("pic.png" in said, "0123456789abcdef" in said) == (True, False)
 
 
 def test_a_summary_speaks_of_images_by_name(home, pictures):
