@@ -13,6 +13,7 @@ from cass.records import (
     Approval,
     ApprovalRequest,
     Assistant,
+    Attachment,
     Compaction,
     Delta,
     Meta,
@@ -128,10 +129,11 @@ def records(text: str) -> list[Record]:
             of="a",
         )
 
+    images = (Attachment("0" * 64, "image/png", text, 9, 4, 3),)
     return [
         Meta(chat_id=text, created_at=AT, provider=text, model=text, cwd=text),
         Meta(chat_id="c", created_at="2026", provider=text, model=text, cwd=f"{text}2"),
-        User(id="u", content=text, created_at=AT, origin={"by": text}),
+        User(id="u", content=text, created_at=AT, origin={"by": text}, attachments=images),
         status,
         *(Delta(of="a", reasoning=part) for part in (text, "\n", text)),
         *(Delta(of="a", text=part) for part in (text[:1], text[1:], "\n\n", link, table, source)),

@@ -82,6 +82,9 @@ class Keyboard:
     def paste(self, event: KeyPressEvent) -> None:
         text = keys.pasted(event.data)
         is_draft = event.current_buffer is self._draft
+        if is_draft and not text:  # what terminals make of an image on the clipboard
+            self.paste_image(event)
+            return
         if is_draft and (images := enclosures.pasted(text, self._composer.cwd())):
             self._insert_word(images)
             return

@@ -6,18 +6,22 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sessions import asynchronous, of, take
 from stage import argv, end_worker, facts, run, script, wait_for
 from terminal import Tmux
 
 from cass import attachments, blobs, catalogue, inbox, jsonl, records, send
+from cass.context import Request
+from cass.errors import UsageError
 from cass.home import Files, Home
-from cass.records import TurnEnd, User
+from cass.records import Assistant, TurnEnd, User
+from cass.session import Session
 from tests import drawn, scripted, spoken
 
 PNG, JPEG, GIF = drawn.png(640, 480), drawn.jpeg(30, 20), drawn.gif()
@@ -428,3 +432,27 @@ def test_a_branch_before_a_message_has_its_images_in_its_draft(tmp_path, home, a
     made = json.loads(run("cass", "branch", attached.chat_id, "1", "--json").stdout)
     word = f"[image {hashlib.sha256(PNG).hexdigest()[:8]}]"
     assert home.files(made["chat_id"]).draft.read_text() == f"hello {word}"
+
+
+# ---- from Python ----------------------------------------------------------------------------------------------------
+
+
+class Seeing:
+    """A provider of the host program that says what it was shown."""
+
+    async def stream(self, request: Request, of: str) -> AsyncIterator[Assistant]:
+        seen = [base64.b64decode(request.images[one.sha256]) for one in request.messages[-1].attachments]
+        yield Assistant(id=of, content=f"{[content == PNG for content in seen]}", model="m", created_at=jsonl.now())
+
+    async def aclose(self) -> None:
+        pass
+
+
+@asynchronous
+async def test_a_host_program_attaches_files_and_its_provider_is_shown_them(home, pictures):
+    async with await Session.new(home=home.root, cwd=pictures, provider=Seeing(), model="m") as session:
+        with pytest.raises(UsageError, match=r"no\.png is no image"):
+            session.turn("look", attach=["pic.png", "no.png"])
+        found = await take(session, "look", attach=[pictures / "pic.png", "b.jpg"])
+    assert [record.content for record in of(found, Assistant)] == ["[True, False]"]
+    assert [one.media_type for one in of(found, User)[0].attachments] == ["image/png", "image/jpeg"]
