@@ -15,6 +15,8 @@ def place(tmp_path):
     (tmp_path / "alps" / "deep").mkdir(parents=True)
     (tmp_path / "alps" / "inner.txt").write_text("")
     (tmp_path / "alps" / "deep" / "alpine.rs").write_text("")
+    (tmp_path / "my papers").mkdir()
+    (tmp_path / "my papers" / "my plan.md").write_text("")
     (tmp_path / ".gitignore").write_text("*.log\n")
     (tmp_path / ".git").mkdir()
     return str(tmp_path)
@@ -42,6 +44,10 @@ def offered(before, place):
         ("@alps/", ["alps/deep/", "alps/inner.txt"]),
         ("@.h", [".hidden"]),
         ("@bad", []),
+        ("@my", ['"my papers/', '"my papers/my plan.md"']),
+        ('see @"my papers/', ['"my papers/my plan.md"']),
+        ('@"al', ["alps/", "Alphabet.md", "alpha.py", "alps/deep/alpine.rs"]),
+        ('@"my plan.md" al', []),
         ("@nowhere/x", []),
         ("mail ann@al", []),
         ("plain", []),

@@ -13,7 +13,8 @@ from cass.visible import safe_line
 EFFORTS = ("low", "medium", "high", "off")
 """What `/effort` offers and Alt-T goes through."""
 
-_PATH = pattern(r"(?:^|\s)@(\S*)$")
+_PATH = pattern(r'(?:^|\s)@("[^"\n]*|[^\s"]*)$')
+"""Of one with a blank in it all stands in quotes."""
 _ELSEWHERE = pattern(r"[/~]|\.\.(/|$)")
 """How a path begins that is not below the workspace."""
 
@@ -47,11 +48,18 @@ def candidates(
         values = providers() if command.name in _OF_PROVIDERS else _ARGUMENTS.get(command.name, ())
         return [Candidate(value, len(argument)) for value in values if argument in value]
     if found := _PATH.search(before):
-        is_elsewhere = _ELSEWHERE.match(found[1])
-        known = None if is_elsewhere else matching(cwd, found[1])
-        paths = _listed(found[1], cwd) if known is None else known
-        return [Candidate(path, len(found[1])) for path in paths]
+        typed = found[1].removeprefix('"')
+        known = None if _ELSEWHERE.match(typed) else matching(cwd, typed)
+        paths = _listed(typed, cwd) if known is None else known
+        return [Candidate(_word(path), len(found[1]), shown=path) for path in paths]
     return []
+
+
+def _word(path: str) -> str:
+    """How a path is written behind ``@``; the quotes of a directory stay open, for what is typed next."""
+    if len(path.split()) < 2 or '"' in path:
+        return path
+    return f'"{path}' if path.endswith("/") else f'"{path}"'
 
 
 _OF_PROVIDERS = ("/login", "/logout")

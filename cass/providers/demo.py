@@ -141,6 +141,7 @@ _FIND = pattern(r"(?:find|search(?:\s+for)?|grep)\s+(?:all\s+|the\s+)?(.+)", re.
 _LIST = pattern(r"(?:list|ls|what\s+files)\b\s*(.*)", re.IGNORECASE)
 _READ = pattern(r"(?:show|read|open|cat|print)\s+(?:me\s+)?(?:the\s+file\s+|the\s+)?(.+)", re.IGNORECASE)
 _RUN = pattern(r"(?:run|\$)\s+(.+)", re.IGNORECASE | re.DOTALL)
+_FETCH = pattern(r"fetch\s+(\S+)", re.IGNORECASE)
 _WRITE = pattern(r"write\s+(\S+?):\s?(.*)", re.IGNORECASE | re.DOTALL)
 _AGENTS = pattern(r"agents?\s+(.+)", re.IGNORECASE | re.DOTALL)
 _DEFINES = r"\b(def|class|fn|func|function|struct|type|const|let|int|void)\s+{name}\b"
@@ -196,6 +197,8 @@ def _wanted(text: str) -> tuple[str, dict[str, Any]]:
     """Name and arguments of the tool that `text` asks for; no name: none is recognised."""
     if found := _WRITE.fullmatch(text):
         return "write", {"path": found[1], "content": found[2].rstrip("\n") + "\n"}
+    if found := _FETCH.fullmatch(text):
+        return "fetch", {"url": found[1]}
     if found := _RUN.fullmatch(text):
         return "shell", {"command": found[1].strip("`")}
     plain = text.rstrip("?!. ") if not text.endswith("..") else text

@@ -58,6 +58,7 @@ def streamed(connection: Connection, asked: Request) -> tuple[list[Delta], Assis
         ("show me the file README.md", "read", {"files": [{"path": "README.md"}]}),
         ("cat ../x", "read", {"files": [{"path": "../x"}]}),
         ("run ls -l | wc", "shell", {"command": "ls -l | wc"}),
+        ("fetch https://example.org/a", "fetch", {"url": "https://example.org/a"}),
         ("$ make test", "shell", {"command": "make test"}),
         ("write a/b.txt: hello", "write", {"path": "a/b.txt", "content": "hello\n"}),
         ("write x:\none\ntwo\n", "write", {"path": "x", "content": "one\ntwo\n"}),
@@ -193,3 +194,8 @@ def test_a_script_that_cannot_be_used_is_named(tmp_path, content):
 def test_a_kind_that_is_not_known_is_named():
     with pytest.raises(ConfigError, match="carrier-pigeon"):
         providers.connect(Connection("x", "carrier-pigeon"))
+
+
+def test_an_agent_is_called_for_each_part():
+    step = demo.answer(request("agents list . | find TODO", tools=(*ALL, "agent")))
+    assert [call["arguments"] for call in step.tool_calls] == [{"prompt": "list ."}, {"prompt": "find TODO"}]
