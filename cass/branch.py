@@ -231,8 +231,15 @@ def copy(found: Sequence[Line], point: Checkpoint, parent: str, chat_id: str, at
         agent_of=None,  # nobody waits for a branch: it is a person's chat, whatever it comes from
         depth=0,
     )
-    lines = [line + b"\n" for record, line in found[:end] if not isinstance(record, (Meta, Notice))]
+    lines = [_copied(record, line) for record, line in found[:end] if not isinstance(record, (Meta, Notice))]
     return [encode(first), *lines, *map(encode, _closing(kept, at))]
+
+
+def _copied(record: Record, line: bytes) -> bytes:
+    """A line as it is, but for what the parent had cost by then: the branch has cost nothing."""
+    if isinstance(record, TurnEnd) and record.spent is not None:
+        return encode(dataclasses.replace(record, spent=None))
+    return line + b"\n"
 
 
 def _closing(kept: Sequence[Record], at: str) -> list[Fact]:

@@ -20,7 +20,6 @@ from cass.visible import safe_line
 
 TEXT_SHOWN = 400
 """Characters of a checkpoint's text in a list."""
-_INDENT = {Kind.USER: "", Kind.ASSISTANT: "", Kind.CALL: "  ", Kind.RESULT: "  "}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,9 @@ def show(files: Files, *, as_json: bool) -> None:
 
 def _line(point: Checkpoint) -> str:
     text = safe_line(" ".join(point.text[:TEXT_SHOWN].split()))
-    kind = _INDENT[point.kind] + point.kind
-    return f"{point.number:>4}  {_clock(point.at)}  {kind:9}  {text}".rstrip()
+    # What the person said is what they look for: it stands out as in the transcript.
+    said = f"❯ {text}" if point.kind is Kind.USER else f"  {point.kind:9}  {text}"
+    return f"{point.number:>4}  {_clock(point.at)}  {said}".rstrip()
 
 
 def _clock(at: str) -> str:

@@ -6,13 +6,13 @@ Bytes that were written are never changed or cut. A line that does not parse is 
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cass import jsonl, presence, records
 from cass.errors import CassError, ChatBroken, Held, NoChat
 from cass.home import Files, Home, create_private
-from cass.records import Fact, Live, Meta, Notice, Record, Status, System, ToolOutput
+from cass.records import Fact, Live, Meta, Notice, Record, Status, System, ToolOutput, ToolResult
 from cass.tail import Tail
 
 
@@ -211,3 +211,12 @@ def family(found: Sequence[Record], files: Files) -> str:
 def damage(found: list[Record]) -> list[Notice]:
     """The warnings about damaged lines among the records of a chat."""
     return [record for record in found if isinstance(record, Notice)]
+
+
+def seen(found: Iterable[Record]) -> dict[str, str]:
+    """What the model knows of files, from what its tools have told it."""
+    known: dict[str, str] = {}
+    for record in found:
+        if isinstance(record, ToolResult) and record.seen:
+            known.update(record.seen)
+    return known

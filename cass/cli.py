@@ -188,7 +188,7 @@ def _one_turn(given: dict[str, Any]) -> int:
         except ValueError as e:
             err(f"the answer does not fit --schema: {e}")
             text = schema.again(str(e))
-        given = {**given, "resume": files.chat_id, "attach": ()}
+        given = {**given, "resume": files.chat_id, "attach": (), "again": True}
     _finish(files, answer, given)
     raise CassError(f"no answer of {TRIES} fitted the schema")
 
@@ -210,12 +210,14 @@ def _ask(given: dict[str, Any], text: str) -> "tuple[Files, Answer]":
     if given["resume"] is None:
         settings = config.load(home, wanted, os.environ)
         config.require_key(settings)
+        settings = config.with_instructions(settings, home, opening.workspace(str(given["cwd"] or here())))
         files = opening.new(home, given["cwd"] or here(), settings, wanted)
     else:
         files = heir.of(catalogue.find(home, given["resume"]), err)
         found = chat.read(files)
-        err(*(notice.text for notice in chat.damage(found)))
-        if not given["cwd"] and (meta := chat.meta(found)) and meta.cwd != str(here()):
+        if not given.get("again"):
+            err(*(notice.text for notice in chat.damage(found)))
+        if not given["cwd"] and not given.get("again") and (meta := chat.meta(found)) and meta.cwd != str(here()):
             err(f"workspace: {meta.cwd}")
         if presence.is_running(files):
             opening.check_cwd(files, given["cwd"])
@@ -226,6 +228,7 @@ def _ask(given: dict[str, Any], text: str) -> "tuple[Files, Answer]":
     _settle()
     tell = _report(given).record
     how = {"cwd": given["cwd"], "ask": given["ask"], "tell": tell, "attached": attached}
+    how["notices"] = not given.get("again")
     end, said = worker.once(files, wanted, settings, text, **how)
     return files, Answer(end.turn, end, said)
 

@@ -6,6 +6,7 @@ What the files say is checked in `written`; provider, key and model are chosen i
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from cass import hooks, models, written
@@ -16,6 +17,7 @@ from cass.connection import choose_model, connect, whole_number
 from cass.errors import ConfigError, MissingKey
 from cass.home import Home
 from cass.hooks import Hook
+from cass.instructions import Instructions
 from cass.instructions import instructions as instructions
 from cass.known import ASSUMED_CONTEXT
 from cass.models import Facts
@@ -80,6 +82,8 @@ class Settings(NamedTuple):
     tools: tuple[str, ...] | None = None
     """The only tools that the model is offered, as of `Options`; None: all that the mode has."""
     notices: tuple[str, ...] = ()
+    instructions: Instructions | None = None
+    """What the person and the project tell the model, where they were read already."""
 
 
 def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: bool = True) -> Settings:
@@ -113,6 +117,11 @@ def load(home: Home, options: Options, environ: Mapping[str, str], *, probe: boo
         notices=(*files.notices, *_vain(files), *_remarks(files, connection)),
     )
     return _for_model(settings, files.models, length, options.effort or config.get("default_reasoning_effort"))
+
+
+def with_instructions(settings: Settings, home: Home, root: Path) -> Settings:
+    """The same with the instructions for the workspace `root`, so that a chat that is begun at once reads them once."""
+    return settings._replace(instructions=instructions(home, root))
 
 
 def with_model(settings: Settings, home: Home, model: str, effort: str | None = None) -> Settings:

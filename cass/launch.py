@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cass import catalogue, color, config, heir, jsonl, listing, opening, standing
+from cass import catalogue, color, config, heir, itself, jsonl, listing, opening, standing
 from cass.composer import panes
 from cass.composer.attention import forget_state
 from cass.config import Options
@@ -88,18 +88,7 @@ def _last_turn(files: Files) -> list[str]:
     size = os.get_terminal_size(1)
     _, has_colors = color.wanted(os.environ, is_terminal=True)
     look = ["--width", str(size.columns), "--color", "always" if has_colors else "never"]
-    viewer = [
-        sys.executable,
-        "-I",
-        "-m",
-        "cass.cli",
-        "cass-view",
-        files.chat_id,
-        "--no-follow",
-        "-n",
-        str(count),
-        *look,
-    ]
+    viewer = itself.argv("cass-view", files.chat_id, "--no-follow", "-n", str(count), *look)
     done = subprocess.run(viewer, capture_output=True, stdin=subprocess.DEVNULL, check=False)
     lines = done.stdout.decode("utf-8", "replace").split("\n")
     first = next((n for n, line in enumerate(lines) if "❯" in line), 0)  # behind what the chat is about
@@ -133,7 +122,7 @@ def resume(
 def _go_on(flags: Sequence[str], options: Options, switch_to: Sequence[str]) -> None:
     """Be ``cass`` anew, with other arguments."""
     layout = ["--layout", options.layout] if options.layout else []
-    os.execv(sys.executable, [sys.executable, "-I", "-m", "cass.cli", "cass", *flags, *layout, *switch_to])
+    os.execv(sys.executable, itself.argv("cass", *flags, *layout, *switch_to))
 
 
 def choose_layout(wanted: str | None, environ: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from cass.access import Mode
 from cass.config import Options, Settings
 from cass.errors import CassError, ConfigError, UsageError
 from cass.home import Files, Home
+from cass.instructions import Instructions
 from cass.jsonl import now
 from cass.records import Meta, Record, User
 
@@ -21,7 +22,7 @@ def new(home: Home, cwd: Path, settings: Settings, options: Options, **meta: obj
     """Make a chat in the workspace `cwd`; `meta` are further fields of its first record."""
     root = workspace(str(cwd))
     check_mode(settings.mode, root, home)
-    instructions = config.instructions(home, root)
+    instructions = settings.instructions or config.instructions(home, root)
     return chat.create(
         home,
         cwd=root,
@@ -100,12 +101,11 @@ def check_mode(mode: Mode, root: Path, home: Home) -> None:
         raise UsageError(f"{root} cannot be the workspace of {mode} mode: name a directory below it with --cwd")
 
 
-def news(found: list[Record], home: Home, root: Path) -> tuple[str, ...]:
+def news(found: list[Record], now_there: Instructions) -> tuple[str, ...]:
     """What the person should know of the project's instructions: cut, left out, or not what the chat was told.
 
     A chat keeps the system prompt that it began with.
     """
-    now_there = config.instructions(home, root)
     meta = chat.meta(found)
     told = {file["path"]: file["sha256"] for file in (meta.agents_files if meta else None) or ()}
     there = {file["path"]: file["sha256"] for file in now_there.files}

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cass import inbox, jsonl
+from cass import inbox, itself, jsonl
 from cass.errors import CassError, Held, NoWorker
 from cass.home import Files, create_private
 
@@ -181,7 +181,7 @@ def start(files: Files, flags: Sequence[str] = ()) -> Starting:
     os.set_inheritable(writing, True)
     log = create_private(files.log, os.O_APPEND)
     null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    program = [sys.executable, "-I", "-m", "cass.cli", "cass-agent", files.chat_id, "--detach"]
+    program = itself.argv("cass-agent", files.chat_id, "--detach")
     try:
         pid = os.posix_spawn(
             sys.executable,

@@ -27,6 +27,9 @@ class _Reporting:
         except CassError as e:
             _complain(ctx, "; ".join([str(e), *getattr(e, "__notes__", [])]))
             ctx.exit(e.status)
+        except click.Abort:  # at a question of click's
+            err("")
+            ctx.exit(130)
         except KeyboardInterrupt:
             ctx.exit(130)
         except BrokenPipeError:

@@ -172,7 +172,7 @@ class Session:
         `provider`: its id, or an object that answers; the session closes it. `tools`: those of the host program.
         """
         found, brought, given = _home(home), Brought.of(provider, tools), _options(provider, options)
-        settings = brought.settings(found, given)
+        settings = config.with_instructions(brought.settings(found, given), found, opening.workspace(str(cwd)))
         config.require_key(settings)
         return cls(opening.new(found, Path(cwd), settings, given), given, settings=settings, brought=brought)
 
@@ -399,7 +399,7 @@ class Session:
                 out=self.files.out,
                 call_id="",
                 chat_id=self.files.chat_id,
-                seen=_seen(self.chat.records),
+                seen=chat.seen(self.chat.records),
                 environ=variables.given(self.settings, self.files),
                 net=settings.net,
                 writable=settings.sandbox_write,
@@ -458,7 +458,8 @@ class Session:
         if moved := opening.move(self.records, str(root), self.settings):
             self.chat.append(moved)
         self.live.begin(self.desk.status("idle"))
-        self.notices = (*self.settings.notices, *self.mcp.notices, *opening.news(self.records, self.files.home, root))
+        told = self.settings.instructions or config.instructions(self.files.home, root)
+        self.notices = (*self.settings.notices, *self.mcp.notices, *opening.news(self.records, told))
         # That the demo is none is said by every screen already.
         said = [text for text in self.notices if not text.startswith("demo:")]
         for notice in [*chat.damage(self.records), *(Notice(level="info", text=text) for text in said)]:
@@ -484,15 +485,6 @@ def _options(provider: str | Provider | None, chosen: Chosen) -> Options:
 def _home(root: str | Path | None) -> Home:
     """``CASS_HOME``, else ``~/.cass``, where no other one is named."""
     return Home.find() if root is None else Home(Path(root).expanduser().absolute())
-
-
-def _seen(found: list[Record]) -> dict[str, str]:
-    """What the model knows of files, from what its tools have told it."""
-    seen: dict[str, str] = {}
-    for record in found:
-        if isinstance(record, ToolResult) and record.seen:
-            seen.update(record.seen)
-    return seen
 
 
 def _sizes(settings: Settings) -> tuple[str, str, int, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cass import catalogue, commands, listing
+from cass import catalogue, commands, itself, listing
 from cass.errors import ConfigError, UsageError
 from cass.flags import flags
 from cass.home import Files, Home
@@ -375,7 +375,7 @@ def _setup(yes: bool, **wanted: str | None) -> None:
 def _local(file: str, options: tuple[str, ...]) -> None:
     # Be ``cass`` anew: the launcher forks before anything is loaded.
     arguments = ["--provider", "local", "--model", file, *options]
-    os.execv(sys.executable, [sys.executable, "-I", "-m", "cass.cli", "cass", *arguments])
+    os.execv(sys.executable, itself.argv("cass", *arguments))
 
 
 @_subcommand("login")

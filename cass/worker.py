@@ -259,13 +259,15 @@ def once(
     ask: bool,
     tell: Callable[[Record], None] = lambda _: None,
     attached: Sequence[Attachment] = (),
+    notices: bool = True,
 ) -> tuple[TurnEnd, str]:
     """Be the worker of a chat for one turn; return its end, and the text of the answer. `tell` is given what comes.
 
-    Meanwhile the chat can be watched and answered as any other. `settings` spares loading them again.
+    Meanwhile the chat can be watched and answered as any other. `settings` spares loading them again. `notices`:
+    whether what the person should know of the settings is said.
     """
     _guard()
-    return asyncio.run(_once(files, options, settings, content, cwd, ask, tell, attached))
+    return asyncio.run(_once(files, options, settings, content, cwd, ask, tell, attached, notices))
 
 
 async def _run(files: Files, options: Options, cwd: Path | None, idle_s: float, ready_fd: int | None) -> int:
@@ -294,10 +296,12 @@ async def _once(
     ask: bool,
     tell: Callable[[Record], None],
     attached: Sequence[Attachment],
+    notices: bool,
 ) -> tuple[TurnEnd, str]:
     async with Session(files, options, cwd, settings, Superior.of(files)) as session:
         session.tell = tell
-        print(*map(safe, session.notices), sep="\n", end="\n" if session.notices else "", file=sys.stderr, flush=True)
+        for notice in session.notices if notices else ():
+            print(safe(notice), file=sys.stderr, flush=True)
         worker = Worker(session)
         await session.mcp.settled(only_unknown=True)  # there is no next message that could have their tools
         item = inbox.message(content, ask=ask, origin={"by": "send", "program": "cass -p"}, attached=attached)

@@ -1,3 +1,4 @@
+import dataclasses
 import resource
 import stat
 
@@ -5,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cass import branch, chat, context, ends, jsonl, records
+from cass import branch, catalogue, chat, context, ends, jsonl, records, standing
 from cass.branch import Kind
 from cass.ends import open_calls, open_turn
 from cass.errors import CassError, UsageError
@@ -272,3 +273,15 @@ def test_whatever_a_chat_holds_its_branches_are_closed_and_share_its_checkpoints
     done, undone = branch.calls(copied, branch.end(copied))
     assert done <= branch.calls(said, point)[0]
     assert not done & undone
+
+
+def test_a_branch_has_cost_nothing_yet(home, workspace):
+    files = chat.create(home, cwd=workspace, provider="demo", model="demo", system="x")
+    spent = [dataclasses.replace(record, spent=0.5) if isinstance(record, TurnEnd) else record for record in SAID]
+    with open(files.chat, "ab") as file:
+        file.writelines(map(records.encode, spent))
+    found = branch.read(files)
+    made = branch.branch(files, found, branch.end([record for record, _ in found]))
+    costs = {summary.chat_id: summary.cost for summary in catalogue.summaries(home)}
+    assert costs == {files.chat_id: 0.5, made.chat_id: None}
+    assert standing.look(made).cost is None

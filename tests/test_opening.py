@@ -1,9 +1,12 @@
 """Opening a chat: what it begins with, and what it goes on with."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from stage import ROOT
 
 from cass import chat, config, opening
 from cass.access import Mode
@@ -83,13 +86,13 @@ def test_instructions_that_are_not_what_the_chat_was_told_are_said(home, workspa
     (workspace / ".git").mkdir()
     files = opening.new(home, gone.parent, config.load(home, Options(), os.environ), Options())
     found = chat.read(files)
-    assert opening.news(found, home, gone.parent) == ()
+    assert opening.news(found, config.instructions(home, gone.parent)) == ()
     changed.write_text("other")
     gone.unlink()
-    (said,) = opening.news(found, home, gone.parent)
+    (said,) = opening.news(found, config.instructions(home, gone.parent))
     assert f"{changed} (changed), {gone} (gone)" in said
     kept.write_text("x" * 40_000)
-    cut, said = opening.news(found, home, gone.parent)
+    cut, said = opening.news(found, config.instructions(home, gone.parent))
     assert cut.startswith(f"{kept}: only ")
     assert f"{kept} (changed)" in said
 
@@ -141,3 +144,23 @@ def test_another_workspace_is_recorded_and_the_same_one_is_not(home, workspace, 
     assert (moved.cwd, moved.chat_id) == (str(tmp_path), found[0].chat_id)
     with pytest.raises(CassError, match="no meta record"):
         opening.move([], str(tmp_path), settings)
+
+
+READS = """
+import asyncio, collections, sys
+seen = collections.Counter()
+sys.addaudithook(lambda event, given: seen.update([str(given[0])]) if event == "open" else None)
+from cass import Session
+async def main():
+    async with await Session.new(provider="demo"):
+        pass
+asyncio.run(main())
+print(sum(count for path, count in seen.items() if path.endswith("AGENTS.md")))
+"""
+
+
+def test_instructions_are_read_once_for_a_chat_that_begins_at_once(home, workspace):
+    (workspace / "AGENTS.md").write_text("be kind")
+    argv = [sys.executable, "-c", READS]
+    done = subprocess.run(argv, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=30)
+    assert done.stdout == "1\n", done.stderr

@@ -317,3 +317,24 @@ def test_on_a_terminal_it_asks_and_shows_no_key(home, server):
         sat.close()
     assert GOOD.encode() not in sat.said
     assert settings(home) == ("work", "beta-large", GOOD)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [[("Which provider?", "")], [("Which provider?", "groq\r"), ("The key of groq?", "2\r"), ("it is not shown", "")]],
+    ids=["a choice", "a secret"],
+)
+@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["ctrl-c", "ctrl-d"])
+def test_whoever_leaves_at_a_question_hears_nothing_more(home, asked, key):
+    environ = {name: value for name, value in os.environ.items() if not name.endswith("_KEY")}
+    sat = Pty(["bin/cass", "setup"], environ | {"CASS_HOME": str(home.root)})
+    try:
+        for question, typed in asked:
+            sat.until(question)
+            sat.until(": ")
+            sat.type(typed or key)
+        assert sat.end() == 130
+    finally:
+        sat.close()
+    assert b"Abort" not in sat.said
+    assert not home.providers.exists()

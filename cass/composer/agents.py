@@ -1,11 +1,10 @@
 """Agents, at the composer: one of those that work for this chat is picked, and shown in a pane beside it or gone to."""
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from cass import catalogue, listing, standing
+from cass import catalogue, itself, listing, standing
 from cass.composer import panes
 from cass.composer.seat import Seat
 from cass.composer.transcript import Transcript
@@ -37,7 +36,7 @@ def pick(desk: Desk, line: str) -> None:
 def _show(desk: Desk, line: str, chat_id: str) -> None:
     """In tmux beside this chat, as ``cass --resume`` there; elsewhere in its place. Raises CassError."""
     if panes.is_possible(os.environ):
-        cass = [sys.executable, "-I", "-m", "cass.cli", "cass"]
+        cass = itself.argv("cass")
         panes.beside([*cass, "--layout", "inline", "--resume", chat_id], os.environ, desk.transcript.pane())
         return
     desk.say(line, f"  back from there: /resume {desk.seat.files.chat_id}\n")

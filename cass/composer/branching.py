@@ -39,7 +39,7 @@ class Branching:
 
     def _choose(self, title: str, then: Callable[[str], Coroutine[Any, Any, None]]) -> None:
         async def choose() -> None:
-            points = await self._run("--list", "--json")
+            points = folded(await self._run("--list", "--json"))
             if not points:
                 raise CassError("nothing was said in this chat yet")
             lines = [point["line"] for point in points]
@@ -95,6 +95,17 @@ class Branching:
         """What `cass branch` of this chat says, as JSON. Raises CassError."""
         files = self._desk.seat.files
         return jsonl.load(await subcommand.run(files, "branch", files.chat_id, *arguments))
+
+
+def folded(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The points that most people mean: their messages, the answers to them, and the last; no calls in between."""
+    calls = ("call", "result")
+    after = [*(point["kind"] for point in points[1:]), ""]
+    return [
+        point
+        for point, next_kind in zip(points, after, strict=False)
+        if not next_kind or point["kind"] == "user" or (point["kind"] == "assistant" and next_kind not in calls)
+    ]
 
 
 def _files(plan: Sequence[dict[str, Any]]) -> str:

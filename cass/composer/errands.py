@@ -4,11 +4,11 @@ import asyncio
 import os
 import shlex
 import signal
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from cass import itself
 from cass.composer import foreground
 from cass.composer.console import Console
 from cass.visible import safe, safe_line
@@ -41,7 +41,7 @@ class Errands:
     async def cass(self, *arguments: str) -> int:
         """Run ``cass ARGUMENTS``; return its exit status."""
         self._console.print(f"\n❯ $ cass {safe_line(shlex.join(arguments))}\n")
-        return (await self.run([sys.executable, "-I", "-m", "cass.cli", "cass", *arguments]))[0]
+        return (await self.run(itself.argv("cass", *arguments)))[0]
 
     async def edit(self, text: str) -> str:
         """`text` as the person's editor leaves it; as it was when the editor fails."""

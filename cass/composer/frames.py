@@ -7,10 +7,9 @@ both in one where what grew is finished now
 
 import asyncio
 import contextlib
-import sys
 from typing import Any, NamedTuple
 
-from cass import jsonl
+from cass import itself, jsonl
 from cass.home import Files
 
 PIECE = 1 << 16
@@ -36,7 +35,7 @@ class Viewer:
 
     @classmethod
     async def start(cls, files: Files, *flags: str) -> "Viewer":
-        command = [sys.executable, "-I", "-m", "cass.cli", "cass-view", files.chat_id, "--frames", *flags]
+        command = itself.argv("cass-view", files.chat_id, "--frames", *flags)
         pipe = asyncio.subprocess.PIPE
         return cls(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe, limit=PIECE))
 

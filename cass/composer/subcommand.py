@@ -1,9 +1,9 @@
 """A subcommand of cass about this chat, run as a child: what it loads is not loaded here."""
 
 import os
-import sys
 from collections.abc import Awaitable, Callable
 
+from cass import itself
 from cass.composer import helper
 from cass.errors import CassError
 from cass.home import Files
@@ -12,7 +12,7 @@ from cass.visible import safe, safe_line
 
 async def run(files: Files, *words: str, cwd: str | None = None) -> bytes:
     """What ``cass WORDS`` prints, in the home of `files`. Raises CassError, where it fails and prints nothing."""
-    program = [sys.executable, "-I", "-m", "cass.cli", "cass", *words]
+    program = itself.argv("cass", *words)
     environ = os.environ | {"CASS_HOME": str(files.home.root)}
     found = await helper.told(program, environ=environ, cwd=cwd or None)
     if found.status and not found.out:

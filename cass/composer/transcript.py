@@ -5,11 +5,11 @@ Inline   a child, whose frames the console prints    Paned   a pane of its own  
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import Callable
 from typing import Protocol
 
+from cass import itself
 from cass.composer.frames import Viewer
 from cass.composer.panes import COMPOSER_ROWS, Pane
 from cass.errors import CassError
@@ -128,18 +128,7 @@ class Paned(Transcript):
         self._known = files.home.root / ".panes"
         self._screen = screen
         self._say = say
-        self._command = [
-            sys.executable,
-            "-I",
-            "-m",
-            "cass.cli",
-            "cass-view",
-            files.chat_id,
-            "--follow",
-            "--no-hint",
-            "--notify",
-            "off",
-        ]
+        self._command = itself.argv("cass-view", files.chat_id, "--follow", "--no-hint", "--notify", "off")
         self._pane: Pane | None = None
         self._rows = COMPOSER_ROWS
         self._height = screen.rows

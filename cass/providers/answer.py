@@ -4,6 +4,7 @@ Pure: events in, deltas out, and at the end the message. A kind says what one JS
 ended, what it used, and what of it must go back as it came.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -39,7 +40,7 @@ class Call:
         return "".join(self.pieces)
 
 
-class Answer:
+class Answer(ABC):
     """The answer `of`, put together from the events of its stream, or from one JSON body."""
 
     kind: ClassVar[str]
@@ -68,13 +69,13 @@ class Answer:
 
     # ---- what a kind says
 
+    @abstractmethod
     def take(self, value: dict[str, Any]) -> None:
         """Take in the JSON object of one event, or of a whole body. Raises ProviderError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def counted(self, said: dict[str, Any]) -> Usage:
         """`usage` in our words."""
-        raise NotImplementedError
 
     def blocks(self) -> list[dict[str, Any]]:
         """What must go back as it came (`Assistant.raw`)."""

@@ -129,10 +129,11 @@ def test_a_message_sent_again_under_its_id_is_answered_from_the_chat(files: File
 
 def test_a_writer_that_never_stops_does_not_keep_the_chat_from_stopping(files: Files) -> None:
     presence.start(files).wait()
-    writer = subprocess.Popen(["sh", "-c", f"timeout 5 yes > '{files.bell}'"], stderr=subprocess.DEVNULL)
+    writer = subprocess.Popen(["sh", "-c", f"exec yes > '{files.bell}'"], stderr=subprocess.DEVNULL)
     try:
         wait_for(lambda: facts(files, User))
         send.stop(files, 10)
+        assert writer.wait(10) == -signal.SIGPIPE  # it wrote until nobody read any more
     finally:
         writer.kill()
         writer.wait()

@@ -3,6 +3,9 @@
 import json
 import os
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 import scripted
@@ -10,6 +13,7 @@ from stage import argv, end_worker, facts, run, script, wait_for
 from terminal import Pty, Tmux
 
 from cass import catalogue, inbox
+from cass.composer.branching import folded
 from cass.home import Home
 from cass.records import Assistant, Meta, TurnEnd, User
 
@@ -20,18 +24,56 @@ def write(path: str, content: str) -> dict:
     return {"tool_calls": [{"name": "write", "arguments": {"path": path, "content": content}}]}
 
 
-@pytest.fixture
-def written(home, workspace, monkeypatch):
-    """A chat that wrote two files in two turns, the second of them over the first's."""
-    monkeypatch.setenv("CASS_PROVIDER", "scripted")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """A directory with ``home`` and ``work``, in which a chat wrote two files in two turns; made once, for it costs."""
+    top = tmp_path_factory.mktemp("branching")
+    (top / "work").mkdir()
+    (top / "work/notes.txt").write_text("nothing here\n")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("CASS_")}
+    environ |= {"HOME": str(top), "CASS_HOME": str(top / "home"), "CASS_PROVIDER": "scripted"}
+    home, how = Home(top / "home"), {"env": environ, "cwd": top / "work"}
     first = (write("one", "first"), {"text": "One is there."})
     second = (write("one", "second"), write("two", "2"), {"text": "Both are there."})
     script(home, *first, *second, write("three", "3"), HANGS)
-    assert run("cass", "-p", "write one", "--workspace-edit").returncode == 0
+    assert run("cass", "-p", "write one", "--workspace-edit", **how).returncode == 0
     (chat_id,) = catalogue.ids(home)
-    assert run("cass", "-p", "and two", "--workspace-edit", "--resume", chat_id).returncode == 0
+    assert run("cass", "-p", "and two", "--workspace-edit", "--resume", chat_id, **how).returncode == 0
+    subprocess.run(["cp", "-a", "home", "work", _kept(top)], cwd=top, check=True)
+    return top
+
+
+def _kept(top: Path) -> Path:
+    """Where it is kept as it was made."""
+    kept = top / "kept"
+    kept.mkdir(exist_ok=True)
+    return kept
+
+
+@pytest.fixture
+def home(made, monkeypatch) -> Home:
+    """The home as it was made, at the place where it was, and the workspace with it: paths stand in both."""
+    for name in ("home", "work"):
+        shutil.rmtree(made / name)
+    subprocess.run(["cp", "-a", "home", "work", made], cwd=_kept(made), check=True)
+    monkeypatch.setenv("CASS_HOME", str(made / "home"))
+    monkeypatch.setenv("CASS_PROVIDER", "scripted")
+    return Home(made / "home")
+
+
+@pytest.fixture
+def workspace(made, home, monkeypatch) -> Path:
+    monkeypatch.chdir(made / "work")
+    return made / "work"
+
+
+@pytest.fixture
+def written(home, workspace):
+    """A chat that wrote two files in two turns, the second of them over the first's."""
+    (chat_id,) = catalogue.ids(home)
     yield home.files(chat_id)
-    end_worker(home.files(chat_id))
+    for one in catalogue.ids(home):
+        end_worker(home.files(one))
 
 
 def kinds(files) -> list[tuple[int, str]]:
@@ -48,7 +90,8 @@ def test_the_list_gives_the_numbers_that_the_command_takes_and_the_branches_that
     made = run("cass", "branch", written.chat_id, "5").stdout.strip()
     listed = run("cass", "branch", written.chat_id, "--list").stdout
     assert "   6  " in listed
-    assert "user       and two" in listed
+    assert "  ❯ and two\n" in listed
+    assert "    call       write two" in listed
     place = listed.index("One is there.")
     assert place < listed.index(made) < listed.index("and two")
     said = run("cass", "branch", made, "--list")
@@ -167,28 +210,28 @@ def seat(written, tmp_path):
         yield made
     finally:
         made.close()
-        for chat_id in catalogue.ids(written.home):
-            end_worker(written.home.files(chat_id))
 
 
-def choose(seat, command: str, point: str) -> None:
-    """Type a command, then a part of the point that is meant, and take it."""
+def choose(seat, command: str, point: str) -> str:
+    """Type a command, then a part of the point that is meant, and take it; return the screen with all."""
     seat.type(command)
     seat.press("Enter")
-    seat.until("Esc none")
+    offered: str = seat.until("Esc none")
     seat.type(point)
     seat.until(lambda: re.search(rf"^> .*{point}", seat.screen(), re.MULTILINE))
     seat.press("Enter")
+    return offered
 
 
 def test_a_point_is_picked_and_the_new_chat_begins_there_with_the_files_of_then(written, workspace, seat):
-    choose(seat, "/branch", "and two")
+    offered = choose(seat, "/branch", "and two")
+    assert [line for line in offered.split("\n") if "call  " in line or "result  " in line] == []
     seat.until("branch, and restore 2 files")
     seat.until("one  take it back to 5 bytes", history=True)
     assert ((workspace / "one").read_text(), len(catalogue.ids(written.home))) == ("second", 1)
     seat.press("Down", "Enter")
+    wait_for(lambda: (workspace / "one").read_text() == "first" and not (workspace / "two").exists())
     seat.until(lambda: re.search(r"❯ and two\s*$", seat.screen(), re.MULTILINE))
-    assert ((workspace / "one").read_text(), (workspace / "two").exists()) == ("first", False)
     (made,) = set(catalogue.ids(written.home)) - {written.chat_id}
     assert [user.content for user in facts(written.home.files(made), User)] == ["write one"]
 
@@ -207,3 +250,24 @@ def test_files_are_taken_back_and_forth_in_one_chat(written, workspace, seat):
     choose(seat, "/restore", "Both are")
     seat.until("no file is to be restored")
     assert len(catalogue.ids(written.home)) == 1
+
+
+@pytest.mark.parametrize(
+    ("kinds", "kept"),
+    [
+        ("", ""),
+        ("u", "u"),
+        ("ua", "ua"),
+        ("uacra", "ua"),
+        ("uacracraua", "uaua"),
+        ("uacr", "ur"),
+        ("uac", "uc"),
+        ("uacruacra", "uua"),
+    ],
+)
+def test_points_between_are_folded(kinds, kept):
+    names = {"u": "user", "a": "assistant", "c": "call", "r": "result"}
+    points = [{"kind": names[kind], "number": number} for number, kind in enumerate(kinds, 1)]
+    found = folded(points)
+    assert "".join(point["kind"][0] for point in found) == kept
+    assert found[-1:] == points[-1:]

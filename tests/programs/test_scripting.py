@@ -212,10 +212,12 @@ def test_two_prompts_are_refused(files, scripted):
 
 def test_an_answer_that_never_fits_its_schema_is_a_failure(files, scripted, tmp_path):
     (tmp_path / "schema").write_text('{"type": "object", "required": ["a"]}')
+    files.home.config.write_text('{"colour": 1}')
     scripted({"text": "no"}, {"text": '{"b": 1}'}, {"text": '{"a": 1}'})
     good = run("cass", "-p", "x", "--resume", ".", "--schema", str(tmp_path / "schema"))
     assert (good.returncode, good.stdout) == (0, '{"a":1}\n')
     assert "it is not JSON" in good.stderr
+    assert good.stderr.count('unknown key "colour"') == 1
     assert "$: 'a' is a required property" in good.stderr
     assert [user.content[:21] for user in facts(files, User)] == [
         "x\n\nAnswer with one JS",
