@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 from cass import access, jsonl, tools
@@ -225,11 +225,15 @@ async def _run(
                         progress.say(call.id, text)
                         yield ToolOutput(tool_call_id=call.id, text=text)
                 elif isinstance(piece, Outcome):
-                    for record in _came_of(desk, call, tool, place, piece, shown):
+                    for record in chain(relay.lapse(), _came_of(desk, call, tool, place, piece, shown)):
                         yield record
                 else:
                     for record in relay.take(piece):
                         yield record
+    except ToolError:
+        for record in relay.lapse():
+            yield record
+        raise
     finally:
         await relay.close()
     progress.said(call.id)

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from cass import decisions, inbox, presence, status
 from cass.decisions import Answer
@@ -26,6 +26,8 @@ GRACE_S = 5.0
 CANCEL_EVERY_S = 0.5
 """A command may come just before the turn that it means, and is then said again."""
 _SHORTEST_S, _LONGEST_S = 0.005, 0.1
+
+_Said = TypeVar("_Said", ApprovalRequest, Approval)
 
 
 class Child:
@@ -47,7 +49,9 @@ class Child:
         try:
             item = {"type": "message", "content": prompt, "ask": ask, "origin": {"by": "agent", **origin}}
             id = inbox.put(files, item)
-            return cls(files, attached, watch, id, presence.start(files, flags))
+            # It is known whose agent this is, also to one that finds nobody above it at its start.
+            environ = {decisions.TOOL_MARK: origin["chat"]}
+            return cls(files, attached, watch, id, presence.start(files, flags, environ))
         except BaseException:
             watch.close()
             os.close(attached)
@@ -100,12 +104,15 @@ class Child:
                 for call in calls:
                     yield f"· {safe_line(call.name)} {safe_line(headline(call))}"[:LINE] + "\n"
             case ApprovalRequest():
-                agent = record.agent or self._files.chat_id
-                yield Asked(replace(record, agent=agent), lambda answer: self._tell(record, answer))
+                yield Asked(self._named(record), lambda answer: self._tell(record, answer))
             case Notice(level=level, text=text) if level != "info":
                 yield f"{level}: {safe_line(text)}\n"
-            case Approval(by=by):
-                yield replace(record, by=f"{by}, in {self._files.chat_id}")
+            case Approval():
+                yield self._named(record)
+
+    def _named(self, record: _Said) -> _Said:
+        """A question or its answer, with the chat that asks."""
+        return replace(record, agent=record.agent or self._files.chat_id)
 
     def _outcome(self, end: TurnEnd) -> Outcome:
         text = self._watch.outlook.last.strip()

@@ -133,17 +133,21 @@ class Children:
         options, home = self._options(task, left), self._files.home
         try:
             settings = config.load(home, options, os.environ, probe=False)
-            cwd = Path(reach(task.cwd, place, write=task.mode is not Mode.READ_ONLY).path)
-            files = opening.new(home, cwd, settings, options, agent_of=self._files.chat_id, depth=self._depth + 1)
+            cwd = reach(task.cwd, place, write=task.mode is not Mode.READ_ONLY).path
+            files = opening.new(home, Path(cwd), settings, options, agent_of=self._files.chat_id, depth=self._depth + 1)
+            if (meta := chat.first(files)) is None or meta.cwd != cwd:  # by now it leads elsewhere than was decided
+                raise CassError(f"{task.cwd} became a link, or lies behind one now; nothing was begun")
             return Child.begin(
                 files,
                 task.prompt,
                 flags=["--idle", str(IDLE_S), *flags(options._asdict())],
                 ask=place.asks,
-                origin={"chat": self._files.chat_id, "call": place.call_id},
+                origin={"chat": self._files.chat_id, "call": place.call_id, "pid": os.getpid()},
             )
         except CassError as e:
             raise ToolError(f"{NAME}: {e}") from e
+        except OSError as e:
+            raise ToolError(f"{NAME}: {e.filename or home.root}: {e.strerror}") from e
 
     def _options(self, task: _Task, left: float | None) -> Options:
         told = self._told()

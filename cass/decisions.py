@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +29,7 @@ WORKER_NAME = "cass-agent"
 TOOL_MARK = "CASS_TOOL"
 """A variable that every tool is given: the chat it works for."""
 _LIMIT = 1 << 16
+_OPEN = "/proc/self/fd"
 
 
 class Caller(NamedTuple):
@@ -76,8 +78,8 @@ def ask(files: Files, request: dict[str, Any], timeout_s: float = 5.0) -> dict[s
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(timeout_s)
         try:
-            with _inside(files.run):
-                _connect(connection, files.socket.name, timeout_s)
+            with _near(files.run) as place:
+                _connect(connection, f"{place}/{files.socket.name}", timeout_s)
             connection.sendall(jsonl.dump(request) + b"\n")
             said = b""
             while not said.endswith(b"\n") and (chunk := connection.recv(_LIMIT)):
@@ -121,16 +123,37 @@ def listen(files: Files) -> socket.socket:
     return listening
 
 
+_standing = threading.Lock()
+
+
+@contextlib.contextmanager
+def _near(directory: Path) -> Iterator[str]:
+    """A short path of `directory`, for a moment: that of a socket may have 107 bytes, 103 on macOS, and no more.
+
+    Linux has one for each open directory, and no thread stands elsewhere because another one calls.
+    """
+    if not os.path.isdir(_OPEN):
+        with _inside(directory):
+            yield "."
+        return
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"{_OPEN}/{fd}"
+    finally:
+        os.close(fd)
+
+
 @contextlib.contextmanager
 def _inside(directory: Path) -> Iterator[None]:
-    """Stand in `directory` for a moment: the path of a socket may have 107 bytes, 103 on macOS, and no more."""
-    before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.chdir(directory)
-        yield
-    finally:
-        os.fchdir(before)
-        os.close(before)
+    """Stand in `directory` for a moment, as one thread after the other."""
+    with _standing:
+        before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.chdir(directory)
+            yield
+        finally:
+            os.fchdir(before)
+            os.close(before)
 
 
 def parse(line: bytes) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import os
 import select
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -174,8 +174,11 @@ class Starting:
             raise error
 
 
-def start(files: Files, flags: Sequence[str] = ()) -> Starting:
-    """Start a detached worker: in a session of its own, its output in the chat's log, no terminal."""
+def start(files: Files, flags: Sequence[str] = (), environ: Mapping[str, str] = {}) -> Starting:
+    """Start a detached worker: in a session of its own, its output in the chat's log, no terminal.
+
+    `environ`: variables that it is given besides.
+    """
     files.make()
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)
@@ -186,7 +189,7 @@ def start(files: Files, flags: Sequence[str] = ()) -> Starting:
         pid = os.posix_spawn(
             sys.executable,
             [*program, "--ready-fd", str(writing), *flags],
-            os.environ | {"CASS_HOME": str(files.home.root)},
+            {**os.environ, "CASS_HOME": str(files.home.root), **environ},
             file_actions=[(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, log, 1), (os.POSIX_SPAWN_DUP2, log, 2)],
         )
     finally:

@@ -157,6 +157,8 @@ class Approval(_Value):
     reason: str | None = None
     rule: str | None = None
     """The rule that was given for the life of the worker with the answer "always"."""
+    agent: str = ""
+    """The chat of an agent whose question this answers, as of `ApprovalRequest`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -127,12 +127,11 @@ class Session:
             raise ConfigError(f'--sandbox, or "sandbox" in the configuration, cannot be had: {why}')
         self._options, self._provider = options, self.settings.connection.provider
         self.superior = superior or Superior()
-        if self.settings.mode.width > self.superior.widest().width:
-            self.settings = self.settings._replace(mode=self.superior.widest())
         meta = chat.meta(found)
         if meta is None:
             raise CassError(f"{files.chat} holds no meta record: it is no chat")
         root = opening.workspace(str(cwd or meta.cwd))
+        self.settings = self.settings._replace(mode=self.superior.admit(self.settings.mode, meta, root, files.home))
         opening.check_mode(self.settings.mode, root, files.home)
         self.settings = opening.of_project(self.settings, files.home, root)
         self.files = files
@@ -279,7 +278,7 @@ class Session:
 
     def set_mode(self, mode: Mode) -> None:
         """A narrower mode holds at once, a wider one from the next turn. Raises UsageError where it cannot be."""
-        widest = self.superior.widest()
+        widest = self.desk.ceiling()
         if mode.width > widest.width:
             raise UsageError(f"a worker that a tool of another chat started is never wider than {widest}")
         opening.check_mode(mode, self.desk.place.root, self.files.home)
@@ -327,8 +326,9 @@ class Session:
 
     def answer(self, request_id: str, answer: Answer) -> str | None:
         """Hand a decision to the turn that waits for it; the first wins. Return why it came to nothing, else None."""
+        request = self._questions.pending(request_id)
         problem = self._questions.answer(request_id, answer)
-        if answer.rule and not problem:
+        if answer.rule and not problem and not (request and request.agent):  # that of an agent holds there alone
             self.desk.rules = self.desk.rules.allowing(answer.rule)
         return problem
 
@@ -422,7 +422,7 @@ class Session:
             refused=lambda one: gallery.refusal(self.settings.connection.kind, self.settings.facts.images, one),
             image=partial(attachments.content, self.files.home),
             answer=self._questions.answer_to,
-            ceiling=self.superior.widest,
+            ceiling=partial(self.superior.widest_at, root, self.files.home),
             is_steered=lambda: self.is_steered(),
             steering=lambda: self.steering(),
             secrets=variables.withheld(self.settings, self.files),

@@ -3,12 +3,15 @@
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from cass import catalogue, chat, decisions, presence
+from cass import catalogue, chat, decisions, opening, presence
 from cass.access import Mode
 from cass.decisions import Process
-from cass.home import Files
+from cass.errors import CassError, UsageError
+from cass.home import Files, Home
+from cass.records import Meta
 
 
 class Superior:
@@ -43,10 +46,32 @@ class Superior:
         """Whether a process is that worker itself, not one of its tools: it carries answers of the person."""
         return self._process is not None and decisions.is_same(pid, self._process)
 
+    def widest_at(self, root: Path, home: Home) -> Mode:
+        """The same, where a chat can have that in the workspace `root`; else read-only."""
+        widest = self.widest()
+        if widest is not Mode.FULL_ACCESS:
+            try:
+                opening.check_mode(widest, root, home)
+            except UsageError:
+                return Mode.READ_ONLY
+        return widest
+
+    def admit(self, mode: Mode, meta: Meta, root: Path, home: Home) -> Mode:
+        """`mode`, or what it leaves of that, for a chat of its first record `meta` in the workspace `root`, resolved.
+
+        Raises CassError where an agent of its chat would work elsewhere than was decided: what lies in the workspace of
+        that chat can be swapped by its tools, and by its other agents.
+        """
+        if self._files is not None and meta.agent_of == self._files.chat_id and meta.cwd != str(root):
+            raise CassError(f"{meta.cwd} became a link, or lies behind one now; the agent does not work there")
+        return min(mode, self.widest_at(root, home), key=lambda mode: mode.width)
+
     def has_left(self, origin: Mapping[str, Any]) -> bool:
         """Whether a message, by its `origin`, is what its tool asked for, and it is gone: nobody hears the answer."""
-        is_its = self._files is not None and origin.get("chat") == self._files.chat_id
-        return is_its and origin.get("by") == "agent" and not self._is_there()
+        if self._files is None or (origin.get("by"), origin.get("chat")) != ("agent", self._files.chat_id):
+            return False
+        # Another worker of that chat, perhaps begun since, has called nobody.
+        return not presence.is_running(self._files) or presence.holder(self._files).get("pid") != origin.get("pid")
 
     def _is_there(self) -> bool:
         if self._files is None or not presence.is_running(self._files):

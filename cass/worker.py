@@ -151,7 +151,7 @@ class Worker:
 
     def _mind_superior(self) -> None:
         """Never exceed it, and end what it waits for when it is gone: nobody would hear the answer."""
-        widest = self.session.superior.widest()
+        widest = self.session.desk.ceiling()
         if self.session.desk.mode.width > widest.width:
             self.session.set_mode(widest)
         if self._turn is not None and self.session.superior.has_left(self._origin):

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -239,3 +240,23 @@ def test_a_caller_that_says_nothing_keeps_nobody_from_deciding(worker):
         assert decisions.ask(worker, MODE) == {"ok": True}
         silent.communicate(timeout=PATIENT)
     assert wait_for(lambda: decisions.ask(worker, MODE)) == {"ok": True}
+
+
+def test_who_asks_in_a_thread_leaves_its_process_where_it_stands(files, workspace):
+    """A worker carries answers to its agents in threads; what its tools do meanwhile must happen in its own place."""
+
+    def ask() -> None:
+        with contextlib.suppress(CassError):
+            decisions.ask(files, MODE, timeout_s=0.2)
+
+    files.make()
+    with socket.socket(socket.AF_UNIX) as busy, socket.socket(socket.AF_UNIX) as first:
+        busy.bind(str(files.socket))
+        busy.listen(0)
+        first.connect(str(files.socket))  # more must wait for a place
+        asking = threading.Thread(target=ask)
+        asking.start()
+        places = set()
+        while asking.is_alive():
+            places.add(os.getcwd())
+    assert places == {str(workspace)}

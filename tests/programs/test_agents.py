@@ -11,7 +11,7 @@ import pytest
 import scripted
 from stage import argv, end_worker, facts, run, wait_for
 
-from cass import catalogue, chat, children, decisions, presence, send, standing, status
+from cass import catalogue, chat, children, decisions, inbox, presence, send, standing, status
 from cass.home import Files, Home
 from cass.records import Approval, Assistant, ToolResult, TurnEnd, User
 
@@ -374,3 +374,68 @@ def test_an_agent_has_no_more_tools_than_its_chat_may_have(files, home):
         end_of(files)
         offered = [[tool["function"]["name"] for tool in asked.body["tools"]] for asked in model.asked]
     assert offered == [["read", "agent"]] * 3
+
+
+# ---- what nobody may gain by them -----------------------------------------------------------------------------------
+
+
+def test_always_for_a_question_of_an_agent_holds_in_its_chat_alone(files, home, workspace):
+    again = [shell("touch made"), shell("touch made"), scripted.says("worked")]
+    with Model(go=[agents("work"), shell("touch made"), scripted.says("done")], work=again) as model:
+        begin(files, model, "--workspace-edit", "--no-sandbox")
+        request = waiting(files)
+        assert run("cass", "approve", "--always", files.chat_id, request).returncode == 0
+        own = wait_for(lambda: next((r for r in standing.look(files).pending if r.request_id != request), None))
+        assert (own.name, own.agent) == ("shell", "")
+        assert run("cass", "approve", files.chat_id, own.request_id).returncode == 0
+        assert end_of(files).outcome == "done"
+    assert [result.ok for result in results(only(brood(home, files)))] == [True, True]
+
+
+def test_a_question_of_an_agent_that_ended_is_asked_no_more(files, home, workspace):
+    steps = {name: [shell(f"touch {name}"), scripted.says("ok")] for name in ("one", "two")}
+    with Model(go=[agents("one", "two"), scripted.says("done")], **steps) as model:
+        begin(files, model, "--workspace-edit")
+        wait_for(lambda: len(standing.look(files).pending) == 2)
+        first, second = brood(home, files)
+        assert run("cass", "cancel", first.chat_id).returncode == 0
+        left = wait_for(lambda: len(found := standing.look(files).pending) == 1 and found)
+        assert left[0].agent == second.chat_id
+        (said,) = facts(files, Approval)
+        assert (said.decision, said.by, said.agent) == ("denied", "nobody", first.chat_id)
+        assert run("cass", "approve", files.chat_id, left[0].request_id).returncode == 0
+        assert end_of(files).outcome == "done"
+        assert model.problems == []
+
+
+def test_a_directory_that_was_swapped_for_a_link_is_no_workspace(files, home, workspace, tmp_path):
+    """A call waits for its turn between the decision and its beginning."""
+    home.make()
+    home.config.write_text('{"max_agents": 1}')
+    (workspace / "sub").mkdir()
+    hold = "touch begun; while [ ! -e go ]; do sleep 0.01; done"
+    wanted = [{"prompt": "hold"}, {"prompt": "look", "cwd": "sub"}]
+    with Model(
+        go=[scripted.calls(*({"name": "agent", "arguments": one} for one in wanted)), scripted.says("done")],
+        hold=[shell(hold), scripted.says("held")],
+        look=[scripted.says("looked")],
+    ) as model:
+        begin(files, model, "--full-access")
+        wait_for((workspace / "begun").exists)
+        (workspace / "sub").rename(workspace / "away")
+        (workspace / "sub").symlink_to(tmp_path)
+        (workspace / "go").touch()
+        assert end_of(files).outcome == "done"
+    assert results(files)[1].content == "Error: agent: sub became a link, or lies behind one now; nothing was begun"
+
+
+def test_an_agent_that_finds_its_caller_dead_when_it_starts_does_nothing(files, home, workspace):
+    child = chat.create(home, cwd=workspace, provider="demo", model="m", system="", agent_of=files.chat_id, depth=1)
+    with Model(work=[shell("touch never"), scripted.says("worked")]) as model:
+        origin = {"by": "agent", "chat": files.chat_id, "call": "c", "pid": os.getpid()}
+        inbox.put(child, {"type": "message", "content": "work", "ask": True, "origin": origin})
+        flags = ["--base-url", model.base_url, "--model", "m", "--full-access", "--idle", "0"]
+        presence.start(child, flags, {decisions.TOOL_MARK: files.chat_id}).wait()
+        wait_for(lambda: facts(child, TurnEnd))
+    assert [end.outcome for end in facts(child, TurnEnd)] == ["cancelled"]
+    assert not (workspace / "never").exists()
