@@ -8,7 +8,7 @@ by id, never by the order in which the two files were read, and never by a clock
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from cass import amounts
@@ -75,7 +75,8 @@ class Now:
     """What is only true for now, and shown only while a worker runs."""
 
     answer: Answer | None = None
-    call: Call | None = None
+    calls: tuple[Call, ...] = ()
+    """The first call without a result, and of those behind it the ones that run, wait for the person, or are done."""
     status: Status | None = None
     since: str | None = None
     """When the turn began; None where that is not known."""
@@ -196,11 +197,11 @@ class Fold:
     def now(self) -> Now:
         texts = reversed(self._texts.items())
         answer = next((text.answer(of) for of, text in texts if text.turn not in self._ended), None)
-        call = next((self._running(call) for call in self._calls if call.result is None), None)
+        calls = tuple(self._open())
         status = self._status if self._status is not None and self._status.turn not in self._ended else None
         if not self._is_in_turn:
-            return Now(answer, call, status)
-        return Now(answer, call, status, self._began, self._output)
+            return Now(answer, calls, status)
+        return Now(answer, calls, status, self._began, self._output)
 
     # ---- facts
 
@@ -214,7 +215,8 @@ class Fold:
         self._asked.pop(approval.request_id, None)
         self._free_at = approval.created_at
         for i, call in enumerate(self._calls):
-            if call.call.id == approval.tool_call_id and call.result is None:
+            # One that an agent waited for says nothing of the call that began it.
+            if call.call.id == approval.tool_call_id and call.result is None and not approval.agent:
                 self._calls[i] = replace(call, approval=approval)
                 return []
         return [approval]
@@ -267,6 +269,17 @@ class Fold:
                     self._asked[record.request_id] = record
             case _:  # the system prompt, and kinds of a later version: nothing to see
                 pass
+
+    def _open(self) -> Iterator[Call]:
+        ids: set[str] = set()
+        for number, call in enumerate(self._calls):
+            if call.result is not None:
+                yield call
+            elif call.call.id not in ids:  # should an answer use an id twice, its second call waits for the first
+                ids.add(call.call.id)
+                running = self._running(call)
+                if not number or running.request is not None or running.started_at is not None:
+                    yield running
 
     def _running(self, call: Call) -> Call:
         key = self._of, call.call.id

@@ -78,8 +78,11 @@ def chronicle(rng: random.Random) -> list[Record]:
             if rng.random() < 0.15:
                 continue  # its provider failed: it never becomes a fact
             made.append(replace(assistant(of, f"{of} more", calls), created_at=next(clock)))
-            for call in calls:
-                made += act(rng, of, call, f"r{turn}.{message}.{call}", clock)
+            acts = [act(rng, of, call, f"r{turn}.{message}.{call}", clock) for call in calls]
+            if rng.random() < 0.5:  # side by side
+                while acts := [left for left in acts if left]:
+                    made.append(rng.choice(acts).pop(0))
+            made += [record for one in acts for record in one]
         if rng.random() < 0.8:
             outcome = rng.choice(["done", "failed"])
             made.append(end(f"u{turn}", outcome, next(clock)))
@@ -149,7 +152,7 @@ def test_a_call_is_finished_with_its_result_beneath_it() -> None:
     asked = assistant(calls=["x", "y"])
     assert fold.steps([user(), asked]) == [user(), asked]
     assert fold.step(result("x")) == [Call(call=asked.tool_calls[0], result=result("x"), started_at=AT)]
-    assert fold.now().call == Call(call=asked.tool_calls[1])
+    assert fold.now().calls == (Call(call=asked.tool_calls[1]),)
 
 
 def test_results_that_come_out_of_turn_are_given_in_the_order_of_the_calls() -> None:
@@ -160,6 +163,27 @@ def test_results_that_come_out_of_turn_are_given_in_the_order_of_the_calls() -> 
         Call(call=first, result=result("x"), started_at=AT),
         Call(call=second, result=result("y"), started_at=AT),
     ]
+
+
+def test_of_calls_side_by_side_each_that_runs_or_is_done_is_open_until_those_before_it_are() -> None:
+    fold = Fold()
+    asked = assistant(calls=["w", "x", "y", "z"])
+    starts = [ToolStarted(tool_call_id=call, created_at=AT, of="a") for call in ("w", "x", "y")]
+    fold.steps([asked, *starts, ToolOutput(tool_call_id="y", text="o"), result("x")])
+    w, x, y, _ = asked.tool_calls
+    assert fold.now().calls == (
+        Call(call=w, started_at=AT),
+        Call(call=x, result=result("x"), started_at=AT),
+        Call(call=y, started_at=AT, output="o"),
+    )
+
+
+def test_an_answer_to_a_question_of_an_agent_is_none_to_the_call_that_began_it() -> None:
+    fold = Fold()
+    answer = Approval(request_id="r", tool_call_id="x", decision="denied", by="me", created_at=AT, agent="c-a8f3")
+    asked = assistant(calls=["x"])
+    assert fold.steps([asked, answer]) == [asked, answer]
+    assert fold.step(result("x")) == [Call(call=asked.tool_calls[0], result=result("x"), started_at=AT)]
 
 
 def test_two_calls_of_one_message_with_the_same_id_get_their_results_in_order() -> None:
@@ -224,9 +248,9 @@ def test_an_approval_is_asked_for_until_it_is_given() -> None:
     )
     given_ = Approval(request_id="r", tool_call_id="x", decision="approved", by="me", created_at=AT)
     fold.steps([asked, request])
-    assert fold.now().call == Call(call=asked.tool_calls[0], request=request)
+    assert fold.now().calls == (Call(call=asked.tool_calls[0], request=request),)
     fold.step(given_)
-    assert fold.now().call == Call(call=asked.tool_calls[0], approval=given_)
+    assert fold.now().calls == (Call(call=asked.tool_calls[0], approval=given_),)
     assert fold.step(result("x")) == [
         Call(call=asked.tool_calls[0], approval=given_, result=result("x"), started_at=AT)
     ]
@@ -239,11 +263,11 @@ def test_a_clock_that_is_set_back_makes_no_waiting_call_look_as_if_it_ran() -> N
     fold.steps(
         [ToolStarted(tool_call_id="call_0", created_at=late, of="a"), ToolOutput(tool_call_id="call_0", text="o")]
     )
-    assert fold.now().call.output == "o"  # type: ignore[union-attr]
+    assert fold.now().calls[0].output == "o"
     fold.steps([result("call_0", at=early), replace(assistant("b", calls=["call_0"]), created_at=early)])
-    assert fold.now().call == Call(call=ToolCall("call_0", "read", {"path": "call_0"}))
+    assert fold.now().calls == (Call(call=ToolCall("call_0", "read", {"path": "call_0"})),)
     fold.step(ToolStarted(tool_call_id="call_0", created_at=early, of="b"))
-    assert fold.now().call.started_at == early  # type: ignore[union-attr]
+    assert fold.now().calls[0].started_at == early
 
 
 def test_what_the_turn_took_is_no_part_of_what_comes_after_it() -> None:

@@ -2,6 +2,7 @@
 
 import random
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,9 +87,9 @@ def nows_of(text: str) -> list[Now]:
     shell = ToolCall("x", "shell", {"command": text})
     status = Status(state=text, mode=text, provider=text, model=text, detail=text, created_at=AT)
     return [
-        Now(Answer(of="a", text=text, reasoning=text, calls=((text, text),)), None, status),
-        Now(None, Call(call=shell, request=request), status),
-        Now(None, Call(call=shell, started_at=AT, output=f"{text}\n{text}"), status),
+        Now(Answer(of="a", text=text, reasoning=text, calls=((text, text),)), (), status),
+        Now(None, (Call(call=shell, request=request), Call(call=shell, request=replace(request, agent=text))), status),
+        Now(None, (Call(call=shell, started_at=AT, output=f"{text}\n{text}"),), status),
     ]
 
 
@@ -411,7 +412,7 @@ def test_a_pending_approval_shows_the_whole_command_and_that_nothing_bounds_it()
         request_id="r", tool_call_id="x", name="shell", arguments={}, reason="it asks", sandboxed=False, created_at=AT
     )
     block = Call(call=ToolCall("x", "shell", {"command": command}), request=request)
-    text = "\n".join(line.plain for line in calls.running(block, Look(), 0.0))
+    text = "\n".join(line.plain for line in calls.running([block], Look(), 0.0))
     assert "step 49" in text
     assert "waits for approval: it asks" in text
     assert "not sandboxed: this command can do anything you can" in text
@@ -422,7 +423,7 @@ def test_within_a_composer_a_pending_call_repeats_nothing_of_what_is_asked_there
         request_id="r", tool_call_id="x", name="shell", arguments={}, reason="it asks", sandboxed=False, created_at=AT
     )
     block = Call(call=ToolCall("x", "shell", {"command": "make"}), request=request)
-    lines = [line.plain for line in calls.running(block, Look(is_framed=True), 0.0)]
+    lines = [line.plain for line in calls.running([block], Look(is_framed=True), 0.0)]
     assert lines == ["● shell make", "  ╰ waits for your answer"]
 
 
@@ -432,7 +433,7 @@ def test_a_running_call_shows_its_last_output_and_its_seconds() -> None:
         started_at="1970-01-01T00:00:10.000Z",
         output="".join(f"line {i}\n" for i in range(1000)),
     )
-    lines = [line.plain for line in calls.running(block, Look(), 75.0)]
+    lines = [line.plain for line in calls.running([block], Look(), 75.0)]
     assert lines == ["· shell make", *[f"  │ line {i}" for i in range(994, 1000)], "  ╰ running · 1 min 5 s"]
 
 
@@ -562,3 +563,37 @@ def test_without_colours_there_are_none_and_the_words_are_the_same() -> None:
         assert [OUR_SEQUENCES.sub("", line) for line in coloured] == bare
         assert [OUR_SEQUENCES.sub("", line) for line in mono] == bare
         assert not [line for line in mono if re.search(r"\x1b\[[0-9;]*(3|4|9|10)[0-7][;m]", line)]
+
+
+def test_calls_side_by_side_are_shown_each_with_less_of_it() -> None:
+    look = Look(escapes=False, color=False)
+    output = "".join(f"line {n}\n" for n in range(9))
+    running = [
+        Call(call=ToolCall(f"{n}", "agent", {"prompt": f"look {n}\nwell"}), started_at=AT, output=output)
+        for n in (1, 2)
+    ]
+    done = Call(
+        call=ToolCall("3", "agent", {"prompt": "look 3"}),
+        result=ToolResult(tool_call_id="3", name="agent", content="x", ok=True, created_at=AT),
+    )
+    lines = ansi(render.now(Now(None, (*running, done), None), [], look, 0.0), look)
+    assert [line[2:] for line in lines if line[:1].strip()] == ["agent look 1", "agent look 2", "agent look 3"]
+    assert [line for line in lines if "line" in line] == ["  │ line 7", "  │ line 8"] * 2
+    assert lines[-1] == "  ╰ ok"
+
+
+def test_what_an_agent_asks_is_shown_under_its_call() -> None:
+    look = Look(escapes=False, color=False)
+    request = ApprovalRequest(
+        request_id="r",
+        tool_call_id="x",
+        name="shell",
+        arguments={"command": "rm -r a\nrm b"},
+        reason="why",
+        sandboxed=False,
+        created_at=AT,
+        agent="2026-06-20-143012-a8f3",
+    )
+    call = Call(call=ToolCall("x", "agent", {"prompt": "tidy up"}), request=request)
+    lines = ansi(render.now(Now(None, (call,), None), [], look, 0.0), look)
+    assert [line.strip() for line in lines[:3]] == ["● agent tidy up", "│ shell rm -r a", "│ rm b"]

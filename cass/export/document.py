@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from cass import hunks
 from cass.blocks import Block, Call, Fold
+from cass.lineage import short
 from cass.records import Approval, Fact, Meta, TurnEnd, User
 from cass.visible import safe, safe_line
 
@@ -23,11 +24,9 @@ class DiffLine(NamedTuple):
 
 
 def blocks(records: Iterable[Fact]) -> list[Block]:
-    """What a person sees of a chat; of a turn that runs, the call that is its turn too."""
+    """What a person sees of a chat; of a turn that runs, the calls that are their turn too."""
     fold = Fold()
-    found = fold.steps(records)
-    running = fold.now().call
-    return [*found, running] if running else found
+    return [*fold.steps(records), *fold.now().calls]
 
 
 def title(records: Iterable[Fact]) -> str:
@@ -55,7 +54,8 @@ def decision(approval: Approval) -> str:
     """Who decided about a call, and why."""
     by = f" by {safe_line(approval.by)}" if approval.by else ""
     reason = f": {safe_line(approval.reason)}" if approval.reason else ""
-    return f"{approval.decision}{by}{reason}"
+    of = f"agent {short(approval.agent)}: " if approval.agent else ""
+    return f"{of}{approval.decision}{by}{reason}"
 
 
 def ending(end: TurnEnd) -> str:

@@ -16,7 +16,7 @@
 """
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -26,8 +26,9 @@ from cass.amounts import many
 from cass.blocks import Call
 from cass.callers import who
 from cass.headline import as_json, headline
+from cass.lineage import short
 from cass.pattern import pattern
-from cass.records import Approval, ToolResult
+from cass.records import Approval, ToolCall, ToolResult
 from cass.viewer import changes, code, wrapping
 from cass.viewer.look import (
     BAD,
@@ -74,7 +75,7 @@ def finished(block: Call, look: Look) -> list[Text]:
     return made + _result(block, block.result, look)
 
 
-def _head(block: Call, look: Look, mark: str = "●") -> list[Text]:
+def _head(block: Call, look: Look, mark: str = "●", most: int = SHORT_LINES) -> list[Text]:
     if block.result is None:
         style = WARN if block.request else DIM
     else:
@@ -82,10 +83,10 @@ def _head(block: Call, look: Look, mark: str = "●") -> list[Text]:
     name = Text.assemble((safe_line(block.call.name), BOLD), " ")
     shown, said = headline(block.call).split("\n"), ""
     if block.request is None or look.is_framed:  # what is to be approved is never cut where it is asked
-        shown, said = cut(shown, SHORT_LINES, look.short_characters, look)
+        shown, said = cut(shown, most, look.short_characters, look)
     first, *more = map(Text, shown)
     made = [part for line in (name + first, *more) for part in folded(line, look, 4)]
-    made += [Text(said, DIM)] if said else []
+    made += [Text(said, DIM)] if said and most > 1 else []
     return wrapping.indent(made, _UNDER, first=Text(f"{mark} ", style))
 
 
@@ -145,7 +146,8 @@ def _foot(text: Text, look: Look) -> list[Text]:
 
 def decision(approval: Approval, look: Look) -> Text:
     """Who allowed or denied it, and why."""
-    text = Text(f"{safe_line(approval.decision)} by {who(approval.by, look.user, with_pid=look.full)}")
+    of = f"agent {short(approval.agent)}: " if approval.agent else ""
+    text = Text(f"{of}{safe_line(approval.decision)} by {who(approval.by, look.user, with_pid=look.full)}")
     if approval.rule:
         text.append(f", always for {safe_line(approval.rule)}")
     if approval.reason:
@@ -187,20 +189,31 @@ def _meant(arguments: Mapping[str, Any]) -> list[str]:
 # ---- while it runs --------------------------------------------------------------------------------------------------
 
 
-def running(block: Call, look: Look, at: float) -> list[Text]:
-    """A call that waits for the person, or runs."""
-    runs = block.request is None and not look.is_framed
-    made = _head(block, look, spinner(at) if runs else "●")
+def running(blocks: Sequence[Call], look: Look, at: float) -> list[Text]:
+    """Calls that wait for the person, or run, and those of their neighbours that are done: of several less each."""
+    most = SHORT_LINES if len(blocks) == 1 else 1
+    return [line for block in blocks for line in _running(block, look, at, most, LAST_OUTPUT // len(blocks) or 1)]
+
+
+def _running(block: Call, look: Look, at: float, most: int, last: int) -> list[Text]:
+    """`most`: lines of its head; `last`: of its output."""
+    runs = block.request is None and block.result is None and not look.is_framed
+    made = _head(block, look, spinner(at) if runs else "●", most)
+    if block.result is not None:
+        return [*made, *_foot(Text("ok" if block.result.ok else "failed", GOOD if block.result.ok else BAD), look)]
     if block.request is not None and look.is_framed:
         return [*made, *_foot(Text("waits for your answer", WARN), look)]
     if block.request is not None:
+        if block.request.agent:
+            asks = ToolCall(block.call.id, block.request.name, block.request.arguments)
+            made += _barred(map(Text, f"{safe_line(asks.name)} {headline(asks)}".split("\n")), look)
         made += _changed(block, look)
         asked = Text(f"waits for approval: {safe_line(block.request.reason)}", WARN)
         if said := warning.of(block.request):
             asked.append(f"\n{said}", WARN)
         return [*made, *_foot(asked, look)]
-    tail = safe(block.output[-look.width * LAST_OUTPUT * 2 :]).rstrip("\n").split("\n")[-LAST_OUTPUT:]
-    made += _barred([Text(line, DIM) for line in tail if line or len(tail) > 1], look)[-LAST_OUTPUT:]
+    tail = safe(block.output[-look.width * last * 2 :]).rstrip("\n").split("\n")[-last:]
+    made += _barred([Text(line, DIM) for line in tail if line or len(tail) > 1], look)[-last:]
     return [*made, *_foot(Text(f"running{elapsed(block.started_at, at)}", DIM), look)]
 
 

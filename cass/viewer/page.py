@@ -139,7 +139,7 @@ class Page:
                 self._turn.append(block)
                 made += self._once(block)
         self._is_running = is_running
-        self.now = self._fold.now() if is_running else Now(call=self._fold.now().call)
+        self.now = self._fold.now() if is_running else Now(calls=self._fold.now().calls)
         made += self._grow()
         return self._ansi(made)
 
@@ -286,7 +286,7 @@ class Page:
             rest = self._rest(self.now.answer) if self.now.answer is not None else []
             lines = render.now(self.now, rest, self.look, at)
         else:  # of what was live, only that a call of the chat still has no result
-            lines = calls.finished(self.now.call, self.look) if self.now.call is not None else []
+            lines = [line for call in self.now.calls for line in calls.finished(call, self.look)]
         lines = self._unsaid + [Text()] * bool(self._unsaid and lines) + lines
         if not lines:
             return []
@@ -300,7 +300,7 @@ class Page:
     def _before(self, first: Text) -> list[Text]:
         """The empty line that will stand there once the block is finished, so that nothing jumps then."""
         stream = self._stream
-        is_call = self.now.call is not None or first.plain.startswith("●")
+        is_call = bool(self.now.calls) or first.plain.startswith("●")
         in_fence = stream is not None and stream.begun and stream.splitter.in_fence
         together = in_fence or not self._above or (self._above == "call" and is_call)
         return [] if together or not first.plain else [Text()]

@@ -204,8 +204,8 @@ def rule(text: str, look: Look) -> list[Text]:
 
 def now(what: Now, rest: list[Text], look: Look, at: float) -> list[Text]:
     """What is still growing. `rest` is the part of the answer that is not final, `at` the time in epoch seconds."""
-    if what.call is not None:
-        return calls.running(what.call, look, at)
+    if what.calls:
+        return calls.running(what.calls, look, at)
     made = list(rest)
     if what.answer is not None:
         made += [line for name, arguments in what.answer.calls for line in calls.begun(name, arguments, look)]

@@ -16,6 +16,7 @@ from types import FrameType
 from cass import jsonl, presence
 from cass.errors import CassError
 from cass.home import Files
+from cass.lineage import of_agent
 from cass.records import Record, TurnEnd
 from cass.tail import Tail
 from cass.viewer import reading
@@ -57,7 +58,7 @@ class Screen:
         self._page = page
         self._surface = surface
         self._attention = attention
-        self._asked = ""
+        self._asked: set[str] = set()
         """Id of the last request that was seen to wait."""
         self._has_own_width = has_own_width
         self._hints = hints
@@ -150,10 +151,10 @@ class Screen:
         now = self._page.now
         said = attention.show(now.status.state if now.status is not None else "idle" if is_running else "stopped")
         said += "".join(attention.call(f"the turn is {end.outcome}") for end in facts if isinstance(end, TurnEnd))
-        request = now.call.request if now.call is not None else None
-        if request is not None and request.request_id != self._asked:
-            self._asked = request.request_id
-            said += attention.call(f"{request.name} needs your approval")
+        for request in (call.request for call in now.calls if call.request is not None):
+            if request.request_id not in self._asked:
+                self._asked.add(request.request_id)
+                said += attention.call(f"{request.name}{of_agent(request.agent)} needs your approval")
         write(said.encode("utf-8", "replace"))
 
     def _show(self, finished: Sequence[str], live: Sequence[str]) -> None:
