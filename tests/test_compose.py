@@ -1,6 +1,7 @@
 """The composer's keys, on a pipe, at a chat whose worker the test plays: it holds the lock and writes the files."""
 
 import asyncio
+import os
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,6 +20,7 @@ from cass.composer.question import QUIET_S
 from cass.composer.seat import Seat
 from cass.home import Files
 from cass.records import Approval, ApprovalRequest, Assistant, Status, TurnEnd, Usage, User
+from tests import drawn
 
 LEAVE = "\x04"
 
@@ -162,6 +164,23 @@ def test_enter_sends_the_draft_and_empties_it(files, worker):
 
     compose(files, play)
     assert history.load(files.home.history, "/elsewhere") == ["hello"]
+
+
+def test_an_empty_paste_is_an_image_on_the_clipboard(files, worker, tmp_path, monkeypatch):
+    (tmp_path / "clip").write_bytes(drawn.png())
+    (tmp_path / "wl-paste").write_text(f"#!/bin/sh\nexec cat {tmp_path}/clip\n")
+    (tmp_path / "wl-paste").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-0")
+
+    async def play(desk):
+        await desk.types("look", "\x1b[200~\x1b[201~")
+        await desk.until(lambda: "[image " in desk.draft)
+        await desk.types("\r")
+        (item,) = worker.takes()
+        assert item["content"] == f"look [image {item['attachments'][0]['sha256'][:8]}] "
+
+    compose(files, play)
 
 
 @pytest.mark.parametrize("blank", ["", "   ", "\n\n", " \n\t"])
