@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cass import amounts, blobs, images
-from cass.errors import UsageError
+from cass.errors import CassError, UsageError
 from cass.home import Home
 from cass.names import quoted
 from cass.values import Attachment
@@ -29,14 +29,14 @@ SIDE = 8_000
 
 
 def every(home: Home, paths: Sequence[str | os.PathLike[str]]) -> tuple[Attachment, ...]:
-    """The images in these files, kept. Raises UsageError, and then none is."""
+    """The images in these files, kept. Raises UsageError, and then none is; CassError where the disk refuses."""
     contents = [(_read(path), quoted(os.fspath(path))) for path in paths[: MOST + 1]]
     found = together([_described(content, name) for content, name in contents])
     return tuple(_keep(home, one, content) for one, (content, _) in zip(found, contents, strict=True))
 
 
 def together(found: Sequence[Attachment]) -> tuple[Attachment, ...]:
-    """The same. Raises UsageError where they are more than go with one message."""
+    """All of `found`. Raises UsageError where they are more than go with one message."""
     if len(found) > MOST:
         raise UsageError(f"more than {MOST} images: so many go with one message at most")
     if (size := sum(one.bytes for one in found)) > ALL:
@@ -86,7 +86,7 @@ def _keep(home: Home, attachment: Attachment, content: bytes) -> Attachment:
         with blobs.shared(home):
             blobs.store(home, attachment.sha256, content)
     except OSError as e:
-        raise UsageError(f"{home.blobs}: {os.strerror(e.errno or 0)}") from e
+        raise CassError(f"{attachment.name} was not kept: {home.blobs}: {os.strerror(e.errno or 0)}") from e
     return attachment
 
 

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from cass.attachments import ALL
 from cass.budget import Message
 from cass.records import Attachment, User
 from cass.values import MEDIA_TYPES
 from cass.visible import safe_line
 
-LARGEST = 20_000_000
-"""Bytes of the images of one request: providers take 20 to 32 MB of body, and base64 makes three bytes four."""
+LARGEST = ALL
+"""Bytes of the images of one request: those of one message always fit."""
 STEP = 5_000_000
 """What must go is rounded up to it, so that most requests show what the one before did."""
 
