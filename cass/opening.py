@@ -71,7 +71,7 @@ def workspace(cwd: str) -> Path:
     """The workspace, resolved. Raises CassError where it is no directory."""
     try:
         root = Path(cwd).expanduser().resolve(strict=True)
-    except OSError:
+    except (OSError, ValueError):  # a NUL is a ValueError
         raise CassError(f"the workspace {cwd} is gone; name another one with --cwd") from None
     if not root.is_dir():
         raise UsageError(f"the workspace {cwd} is not a directory")

@@ -38,7 +38,7 @@ ORDER = """
     composer.models composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker
     composer.pager composer.errands composer.choice composer.slash composer.asking composer.keyboard composer.compose
     composer
-    acp.before acp.updates acp.room acp.server acp
+    acp.before acp.lines acp.updates acp.room acp.server acp
     setup launch program schema report branching prune dialogue verdict review
     batch gauge fleet scheduler
     synopsis completions.chats completions.bash completions.zsh completions.fish completions manual

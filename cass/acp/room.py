@@ -161,7 +161,9 @@ class Room:
             return  # the editor is gone: the question can be answered from elsewhere
         except RequestError as e:
             chosen, decision["reason"] = "", f"the editor could not ask: {e}"
-        if chosen in ("once", "always"):
+        except ValueError:
+            chosen, decision["reason"] = "", "the editor's answer was none"
+        if chosen == "once" or (chosen == "always" and request.rule):
             seen = {"digest": decisions.digest(request), "always": chosen == "always"}
             decision = {"do": "approve", "request_id": request.request_id, **seen}
         with contextlib.suppress(CassError):  # answered elsewhere, or the turn is over

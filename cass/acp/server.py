@@ -40,6 +40,7 @@ from acp.schema import (
 
 from cass import __version__, attachments, catalogue, chat, config, heir, opening, presence
 from cass.access import Mode
+from cass.acp.lines import LONGEST, Lines
 from cass.acp.room import Room
 from cass.config import Options
 from cass.errors import CassError, UsageError
@@ -63,7 +64,8 @@ def run(home: Home, options: Options, flags: Sequence[str]) -> None:
 
 async def _run(server: "Server") -> None:
     try:
-        await acp.run_agent(cast(Any, server))  # it has the methods that it speaks of, not all there are
+        # It has the methods that it speaks of, not all there are.
+        await acp.run_agent(cast(Any, server), Lines(*await acp.stdio_streams(limit=LONGEST)))
     finally:
         server.close()
 
@@ -217,5 +219,8 @@ def _decoded(data: str) -> bytes:
 
 def _place(uri: str) -> str:
     """The path that a URI names; others as they are."""
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return uri
     return unquote(parts.path) if parts.scheme == "file" else uri

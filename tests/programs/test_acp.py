@@ -10,6 +10,8 @@ import sys
 from contextlib import asynccontextmanager
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sessions import asynchronous
 from stage import argv, end_worker, facts, run, script, wait_for
 
@@ -20,6 +22,11 @@ from tests import drawn
 
 acp = pytest.importorskip("acp")
 from acp import schema  # noqa: E402
+
+from cass.acp import lines  # noqa: E402
+
+PATIENT = {"shutdown_timeout": 20.0}
+"""Of the client, with an agent that ends: on a busy machine that takes a while."""
 
 
 class Editor:
@@ -62,7 +69,10 @@ def opened(home, workspace, monkeypatch):
         monkeypatch.setenv("CASS_PROVIDER", "scripted")
         editor = Editor()
         command = argv("cass", "acp", *flags)
-        async with acp.spawn_agent_process(editor, *command, env=dict(os.environ)) as (agent, process):
+        async with acp.spawn_agent_process(editor, *command, env=dict(os.environ), transport_kwargs=PATIENT) as (
+            agent,
+            process,
+        ):
             editor.agent, editor.process = agent, process
             await agent.initialize(protocol_version=1)
             editor.id = (await agent.new_session(cwd=str(workspace), mcp_servers=[])).session_id
@@ -241,6 +251,7 @@ async def test_a_worker_that_is_killed_is_said_and_the_next_message_gets_another
         ("always", "approved", "shell(touch made)", True),
         ("no", "denied", None, False),
         ("", "denied", None, False),
+        ("another", "denied", None, False),
     ],
 )
 @asynchronous
@@ -385,3 +396,103 @@ def test_without_its_package_it_says_what_to_install():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
     assert "pip install 'cassady[acp]'" in done.stderr
+
+
+# ---- a hostile editor -----------------------------------------------------------------------------------------------
+
+
+@asynchronous
+async def test_always_is_no_answer_where_it_was_not_offered(opened, workspace):
+    async with opened(calls("write", path=".envrc", content="x"), DONE, flags=["--workspace-edit"]) as editor:
+        editor.choice = "always"
+        assert await say(editor, "hi") == "end_turn"
+        ((_, options),) = editor.asked
+    assert options == ["once", "no"]
+    assert not (workspace / ".envrc").exists()
+
+
+INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n'
+HOSTILE = [
+    b"{\n",
+    b"[]\n",
+    b"null\n",
+    b"7\n",
+    b"\xff\xfe\n",
+    b"\n\n\r\n",
+    b'{"jsonrpc":"2.0","id":1,"result":{}}\n',
+    b'{"jsonrpc":"2.0","id":{},"result":{}}\n',
+    b'{"jsonrpc":"2.0","id":0,"error":5}\n',
+    b'{"jsonrpc":"2.0","id":[],"method":"initialize"}\n',
+    b'{"jsonrpc":"2.0","id":"x","method":5}\n',
+    b'{"jsonrpc":"2.0","id":"x","method":"session/list","params":[]}\n',
+    b'{"id":7,"method":"session/prompt","params":' + b"[" * 100_000 + b"\n",
+    b"x" * (lines.LONGEST + 1) + b"\n",
+]
+
+
+def test_no_line_of_an_editor_ends_the_server(home, workspace):
+    given = b"".join(HOSTILE) + INITIALIZE
+    done = subprocess.run(argv("cass", "acp"), input=given, capture_output=True, timeout=60)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert [answer["id"] for answer in answers] == [None] * 12 + [1]
+    assert {answer["error"]["code"] for answer in answers[:-1]} == {lines.NO_JSON, lines.NO_MESSAGE}
+    assert answers[-1]["result"]["agentInfo"]["name"] == "cassady"
+
+
+WRONG = [
+    ("session/new", {"cwd": "a\0b", "mcpServers": []}, "the workspace a\0b is gone"),
+    ("session/new", {"cwd": "/", "mcpServers": []}, "/ cannot be the workspace"),
+    ("session/load", {"cwd": ".", "sessionId": "../../etc/passwd", "mcpServers": []}, "no chat '../../etc/passwd'"),
+    ("session/load", {"cwd": ".", "sessionId": ".", "mcpServers": []}, "no chat in"),
+    ("session/prompt", {"sessionId": "../x", "prompt": []}, "Invalid params"),
+    ("session/set_mode", {"sessionId": "../x", "modeId": "full-access"}, "Invalid params"),
+]
+
+
+@pytest.mark.parametrize(("method", "params", "said"), WRONG, ids=lambda one: str(one)[:40])
+def test_what_an_editor_names_wrongly_is_said(home, workspace, method, params, said):
+    asked = json.dumps({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}).encode() + b"\n"
+    done = subprocess.run(
+        argv("cass", "acp", "--workspace-edit"), input=INITIALIZE + asked, capture_output=True, timeout=60
+    )
+    (answer,) = [one for one in map(json.loads, done.stdout.splitlines()) if one["id"] == 2]
+    assert answer["error"]["message"].startswith(said)
+    assert not catalogue.ids(home)
+
+
+KEYS = st.sampled_from(["id", "method", "params", "result", "error"])
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner)
+)
+
+
+@given(st.binary() | VALUES.map(lambda value: json.dumps(value).encode()))
+def test_any_line_is_a_message_or_says_why_not(line):
+    found = lines.message(line)
+    if isinstance(found, dict):
+        hash(found.get("id"))
+    assert isinstance(found, dict) or found in (lines.NO_JSON, lines.NO_MESSAGE)
+
+
+@given(st.lists(st.sampled_from([b'{"method":"m"}', b"x" * 40, b"x" * 200, b"", b"[]"]), max_size=6), st.data())
+def test_messages_do_not_depend_on_where_their_bytes_are_cut(parts, data):
+    given = b"".join(part + b"\n" for part in parts)
+    cut = data.draw(st.integers(0, len(given)))
+
+    async def read():
+        reader, sent = asyncio.StreamReader(limit=100), []
+        taken = lines.Lines(reader, None)
+        taken.send = lambda message: asyncio.sleep(0, sent.append(message))
+        reader.feed_data(given[:cut])
+        asyncio.get_running_loop().call_soon(reader.feed_data, given[cut:])
+        asyncio.get_running_loop().call_soon(reader.feed_eof)
+        found = []
+        while (message := await taken.receive()) is not None:
+            found.append(message)
+        return found, [one["error"]["code"] for one in sent]
+
+    found, codes = asyncio.run(read())
+    assert found == [{"method": "m"}] * parts.count(b'{"method":"m"}')
+    said = {b"[]": lines.NO_MESSAGE, b"x" * 40: lines.NO_JSON, b"x" * 200: lines.NO_JSON}
+    assert codes == [said[part] for part in parts if part in said]
