@@ -11,12 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from cass import amounts
 from cass.records import (
     Approval,
     ApprovalRequest,
     Assistant,
-    Attachment,
     Compaction,
     Delta,
     Meta,
@@ -30,7 +28,6 @@ from cass.records import (
     TurnEnd,
     User,
 )
-from cass.visible import safe_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,8 +304,3 @@ def _key(record: Record) -> tuple[str, ...] | None:
             return (record.type, record.created_at)
         case _:
             return None
-
-
-def pictured(image: Attachment) -> str:
-    """What stands for an image where only text can: ``[image picture.png 640×480 32.1 kB]``. Safe; one line."""
-    return f"[image {safe_line(image.name)} {image.width}×{image.height} {amounts.size(image.bytes)}]"

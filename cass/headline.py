@@ -1,10 +1,11 @@
-"""The headline of a call: its arguments, laid out for people."""
+"""Headlines: a call by its arguments, and an image, in a line for people."""
 
 import json
 from collections.abc import Callable
 from typing import Any
 
-from cass.records import ToolCall
+from cass import amounts
+from cass.records import Attachment, ToolCall
 from cass.visible import safe, safe_line
 from cass.web import url
 
@@ -18,6 +19,11 @@ def headline(call: ToolCall) -> str:
         return layout(call.arguments)
     except (AttributeError, KeyError, TypeError):  # not the shape that the tool asks for
         return _pairs(call.arguments)
+
+
+def pictured(image: Attachment) -> str:
+    """What stands for an image where only text can: ``[image picture.png 640×480 32.1 kB]``. Safe; one line."""
+    return f"[image {safe_line(image.name)} {image.width}×{image.height} {amounts.size(image.bytes)}]"
 
 
 def _pairs(arguments: dict[str, Any]) -> str:

@@ -9,11 +9,11 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from cass import budget, context, jsonl, tries
-from cass.blocks import pictured
 from cass.context import Request
 from cass.desk import Desk
 from cass.ends import open_turn
 from cass.errors import CassError, ProviderError
+from cass.headline import pictured
 from cass.records import Assistant, Compaction, Record, User
 
 WARN = 0.7

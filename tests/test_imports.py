@@ -9,6 +9,8 @@ import sys
 import pytest
 from test_order import SOURCES
 
+from cass.tools import NAMES
+
 HEAVY = {"asyncio", "httpx", "justhtml", "markdown_it", "mcp", "prompt_toolkit", "pygments", "rich", "watchfiles"}
 
 
@@ -72,6 +74,15 @@ def test_the_package_itself_loads_nothing_and_knows_where_everything_is():
 )
 def test_a_quick_command_loads_nothing_heavy(command, tmp_path):
     assert loaded("-m", "cass.cli", *command, home=str(tmp_path)) & HEAVY == set()
+
+
+def test_a_worker_loads_nothing_that_only_screens_need_and_no_tool_before_it_is_called():
+    code = "import sys, cass.worker; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    ours = {name.removeprefix("cass.") for name in done.stdout.split() if name.startswith("cass.")}
+    assert {name for name in ours if name.startswith(("viewer", "composer", "export", "acp", "check"))} == set()
+    assert ours & {"blocks", "markdown", "web.page", "web.visit", "mcp.host", "mcp.pipe"} == set()
+    assert ours & {f"tools.{name}" for name in (*NAMES, "own", "hook")} == set()
 
 
 @pytest.mark.parametrize("module", ["cass.cli", "cass.worker", "cass.viewer.view", "cass.composer.compose"])

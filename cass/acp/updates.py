@@ -25,8 +25,8 @@ from acp.schema import (
 
 from cass import hunks, warning
 from cass.acp.before import Before
-from cass.blocks import pictured
 from cass.composer.question import subject
+from cass.headline import pictured
 from cass.records import (
     ApprovalRequest,
     Assistant,

@@ -13,9 +13,9 @@ from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
 from cass import amounts
-from cass.blocks import Block, Call, Moved, pictured
+from cass.blocks import Block, Call, Moved
 from cass.export import document
-from cass.headline import as_json, headline
+from cass.headline import as_json, headline, pictured
 from cass.markdown import parser
 from cass.records import Approval, Assistant, Attachment, Compaction, Fact, Notice, TurnEnd, User
 from cass.visible import safe, safe_line

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from cass.blocks import Block, Call, Moved, pictured
+from cass.blocks import Block, Call, Moved
 from cass.export import document
-from cass.headline import as_json, headline
+from cass.headline import as_json, headline, pictured
 from cass.records import Approval, Assistant, Compaction, Fact, Notice, TurnEnd, User
 from cass.visible import safe, safe_line
 

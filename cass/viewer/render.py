@@ -15,7 +15,8 @@ from rich.style import Style
 from rich.text import Text
 
 from cass.amounts import many
-from cass.blocks import Answer, Block, Call, Moved, Now, pictured
+from cass.blocks import Answer, Block, Call, Moved, Now
+from cass.headline import pictured
 from cass.markdown import Code, Fence, Piece, Prose, split
 from cass.records import Approval, Assistant, Compaction, Meta, Notice, Status, TurnEnd, User
 from cass.viewer import calls, code, prose, table, wrapping
