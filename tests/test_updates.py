@@ -109,13 +109,3 @@ def test_notices_retries_and_the_context_are_told(home, workspace):
 )
 def test_a_call_has_a_title_whatever_its_arguments_are(name, arguments, expected):
     assert title(ToolCall("c", name, arguments)) == expected
-
-
-def test_only_text_of_the_workspace_is_read_to_show_what_a_write_would_change(home, workspace, tmp_path):
-    (tmp_path / "secret").write_text("s")
-    (workspace / "link").symlink_to(tmp_path / "secret")
-    (workspace / "binary").write_bytes(b"\xff\xfe")
-    before = Before(home.files("a-chat"), workspace)
-    names = ("app.py", "link", "binary", "none", "../secret", ".")
-    found = {name: before.now(f"{workspace}/{name}") is not None for name in names}
-    assert found == {name: name == "app.py" for name in names}

@@ -80,7 +80,7 @@ def test_a_tool_of_the_persons_own_and_one_of_a_server_are_known(asked, home, wo
     (home.root / "mcp.json").write_text('{"mcpServers": {"time": {"command": "false"}}}')
     assert asked("-p", "hi", "--tools", "ticket,mcp__time__*")[0] == "ticket"
     wrong = run("cass", "-p", "hi", "--tools", "ticket,mcp__tiem__now")
-    assert (wrong.returncode, "no tool 'mcp__tiem__now'" in wrong.stderr, "ticket, mcp__S" in wrong.stderr) == (
+    assert (wrong.returncode, "no tool 'mcp__tiem__now'" in wrong.stderr, "ticket, agent, mcp__S" in wrong.stderr) == (
         *(2, True, True),
     )
 
