@@ -204,5 +204,6 @@ def _cut_short(desk: Desk, progress: Progress, stop: str, reason: str) -> list[R
     found: list[Record] = list(progress.partial(desk.model, stop))
     for call in ends.open_calls(desk.records):
         output = progress.said(call.id)
-        found.append(calls.result(call, f"Error: {reason}" + (f"\n{output}" if output else "")))
+        given = calls.result(call, f"Error: {reason}" + (f"\n{output}" if output else ""))
+        found.append(dataclasses.replace(given, spent=progress.spent.pop(call.id, None)))
     return found

@@ -32,6 +32,7 @@ from cass.relay import Relay
 from cass.rules import RUNS
 from cass.tools import Outcome, sandbox
 from cass.tools.paths import Place
+from cass.tools.tool import Spent
 from cass.walk import identity
 
 RESULT_TOLD = 100_000
@@ -68,6 +69,8 @@ async def _call_and_tell(desk: Desk, progress: Progress, call: ToolCall, number:
     told: dict[str, Any] | None = None
     async with aclosing(_call(desk, progress, call, number)) as found:
         async for record in found:
+            if isinstance(record, ToolResult):
+                record = dataclasses.replace(record, spent=progress.spent.pop(call.id, None))
             yield record
             if isinstance(record, ToolStarted):
                 told = {"arguments": call.arguments}
@@ -227,6 +230,9 @@ async def _run(
                 elif isinstance(piece, Outcome):
                     for record in chain(relay.lapse(), _came_of(desk, call, tool, place, piece, shown)):
                         yield record
+                elif isinstance(piece, Spent):
+                    desk.bill.add(piece.usd)
+                    progress.spent[call.id] = progress.spent.get(call.id, 0) + piece.usd
                 else:
                     for record in relay.take(piece):
                         yield record
@@ -243,13 +249,11 @@ def _came_of(
     desk: Desk, call: ToolCall, tool: tools.Tool, place: Place, outcome: Outcome, shown: veil.Output
 ) -> Iterator[Record]:
     desk.place.seen.update(outcome.seen)
-    desk.bill.add(outcome.spent or 0)
     content, diff = shown.whole(outcome.content), shown.whole(outcome.diff or "") or None
     held = place.sandboxed if call.name in RUNS or tool.is_program else None
     if outcome.notice:
         yield Notice(level="warning", text=outcome.notice)
-    ends = result(call, content, ok=outcome.ok, seen=outcome.seen, diff=diff, sandboxed=held)
-    yield dataclasses.replace(ends, spent=outcome.spent)
+    yield result(call, content, ok=outcome.ok, seen=outcome.seen, diff=diff, sandboxed=held)
 
 
 def result(

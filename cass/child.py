@@ -9,14 +9,14 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar
 
-from cass import decisions, inbox, presence, status
+from cass import context, decisions, inbox, presence, status
 from cass.decisions import Answer
 from cass.errors import CassError, ToolError
 from cass.headline import headline
 from cass.home import Files
 from cass.presence import Starting
 from cass.records import Approval, ApprovalRequest, Assistant, Notice, Record, TurnEnd
-from cass.tools.tool import Asked, Outcome, Piece
+from cass.tools.tool import Asked, Outcome, Piece, Spent
 from cass.visible import safe_line
 
 LINE = 160
@@ -97,6 +97,8 @@ class Child:
         return self._end is not None
 
     def _pieces(self, record: Record) -> Iterator[Piece]:
+        if (usd := context.cost(record)) is not None:
+            yield Spent(usd)
         match record:
             case Assistant(content=content, tool_calls=calls) if calls and record.stop != "error":
                 if said := safe_line(content.strip().partition("\n")[0]):
@@ -118,11 +120,11 @@ class Child:
         text = self._watch.outlook.last.strip()
         where = f"[chat {self._files.chat_id}]"
         if end.outcome == "done":
-            return Outcome(f"{text}\n\n{where}", spent=end.spent)
+            return Outcome(f"{text}\n\n{where}")
         what = {"failed": "failed", "cancelled": "was cancelled"}.get(end.outcome, "came to nothing")
         why = f"Error: the agent's turn {what}" + (f": {end.error}" if end.error else "")
         said = f"\nIts last words:\n{text}" if text else ""
-        return Outcome(f"{why}{said}\n\n{where}", ok=False, spent=end.spent)
+        return Outcome(f"{why}{said}\n\n{where}", ok=False)
 
     # ---- towards it
 
@@ -135,7 +137,7 @@ class Child:
     def _carry(self, request: ApprovalRequest, answer: Answer) -> None:
         said: dict[str, Any] = {"do": "approve" if answer.approved else "deny", "request_id": request.request_id}
         said |= {"digest": decisions.digest(request), "always": answer.rule is not None}
-        said |= {"reason": answer.reason, "by": answer.by}
+        said |= {"reason": answer.reason, "by": answer.by, "program": answer.by}
         try:
             problem = decisions.ask(self._files, said).get("error")
         except CassError as e:

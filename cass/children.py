@@ -119,6 +119,8 @@ class Children:
             async with aclosing(child.pieces()) as pieces:
                 async for piece in pieces:
                     yield piece
+                    if isinstance(piece, str):  # it goes on; it knows its own share of the limit, not its neighbours'
+                        bill.check()
 
     def _count(self) -> None:
         """Raises ToolError where a turn began too many."""

@@ -118,12 +118,13 @@ def spent(records: Sequence[Record]) -> float | None:
     A branch begins with records of its parent, older than itself.
     """
     begun = next((record.created_at for record in records if isinstance(record, Meta)), "")
-    costs = [_cost(record) for record in records if getattr(record, "created_at", "") >= begun]
-    known = [cost for cost in costs if cost is not None]
+    costs = [cost(record) for record in records if getattr(record, "created_at", "") >= begun]
+    known = [usd for usd in costs if usd is not None]
     return round(sum(known), 9) if known else None
 
 
-def _cost(record: Record) -> float | None:
+def cost(record: Record) -> float | None:
+    """USD that a record tells of; None: of none."""
     match record:
         case Assistant(usage=usage) | Compaction(usage=usage):
             return usage.cost if usage is not None else None

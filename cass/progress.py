@@ -40,6 +40,8 @@ class Progress:
     reasoning: list[str] = field(default_factory=list)
     output: dict[str, list[str]] = field(default_factory=dict)
     """What each running call has said, by its id."""
+    spent: dict[str, float] = field(default_factory=dict)
+    """USD that the agents of each running call have cost so far, by its id."""
     asking: set[str] = field(default_factory=set)
     """Ids of the requests that wait for the person."""
 

@@ -99,7 +99,8 @@ class Worker:
             if self._is_idle():
                 return self._close()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(LIST_EVERY_S, max(self._idle_s, 0.01))):
+            soon = LIST_EVERY_S if self._task is not None else min(LIST_EVERY_S, max(self._idle_s, 0.01))
+            async with asyncio.timeout(soon):
                 await self._wake.wait()
         return False
 

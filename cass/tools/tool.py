@@ -29,8 +29,6 @@ class Outcome:
     """What it changed in a text file, in the unified format; for people, never sent to the model."""
     notice: str | None = None
     """What the person must see besides the result, in one line."""
-    spent: float | None = None
-    """USD that it has cost."""
 
 
 class Asked(NamedTuple):
@@ -41,8 +39,14 @@ class Asked(NamedTuple):
     """Takes the answer that was given here."""
 
 
-Piece = str | Outcome | Asked | Approval
-"""Live output, the end, a question, and the answer that it got anywhere."""
+class Spent(NamedTuple):
+    """What that agent has just paid: it counts at once, whatever becomes of the call."""
+
+    usd: float
+
+
+Piece = str | Outcome | Asked | Approval | Spent
+"""Live output, the end, a question, the answer that it got anywhere, and costs."""
 
 
 class Tool(NamedTuple):

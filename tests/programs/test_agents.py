@@ -4,6 +4,8 @@ import json
 import os
 import shlex
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -163,10 +165,10 @@ def test_number_is_limited_at_once_and_in_a_turn(files, home):
     answers = {prompt: [scripted.says("yes", delay_s=0.01)] for prompt in prompts}
     with Model(go=[agents(*prompts), scripted.says("enough")], **answers) as model:
         begin(files, model)
-        most = 0
-        while not facts(files, TurnEnd):
-            most = max(most, sum(map(presence.is_needed, brood(home, files))))
-    assert most <= 3
+        end_of(files)
+    worked = [(chat.first(child).created_at, facts(child, TurnEnd)[0].created_at) for child in brood(home, files)]
+    at_once = [sum(begun <= at < ended for begun, ended in worked) for at, _ in worked]
+    assert max(at_once) == 3
     said = [result.content for result in results(files)]
     assert len([text for text in said if text.startswith("yes")]) == children.PER_TURN
     assert [text for text in said if text.startswith("Error")] == [
@@ -356,6 +358,64 @@ def test_what_agents_cost_counts_for_the_chat_and_for_its_limit(files, home):
         end = end_of(files)
     assert [result.spent for result in results(files)] == [0.25, 0.25]
     assert (end.error, end.spent) == ("stopped: $1.00 spent of $0.9000 (--max-cost)", 1.0)
+
+
+def priced(usd: float, *calls: dict[str, object], text: str = "") -> scripted.Answer:
+    usage = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20, "cost": usd}
+    return scripted.step({"text": text, "tool_calls": calls, "usage": usage})
+
+
+HELD = {"name": "shell", "arguments": {"command": HOLD}}
+
+
+def test_what_a_killed_or_cancelled_agent_has_cost_counts_as_well(files, home, workspace):
+    again = {"name": "agent", "arguments": {"prompt": "work"}}
+    with Model(go=[priced(0.5, again), priced(0.5, again)], work=[priced(0.25, HELD)]) as model:
+        child = held(files, home, workspace, model)
+        os.kill(presence.holder(child)["pid"], signal.SIGKILL)
+        (workspace / "begun").unlink()
+        wait_for((workspace / "begun").exists)
+        assert run("cass", "cancel", files.chat_id).returncode == 0
+        assert end_of(files).spent == 1.5
+    assert [result.spent for result in results(files)] == [0.25, 0.25]
+
+
+def test_agents_side_by_side_keep_to_the_limit_together(files, home, workspace):
+    wait = {"name": "shell", "arguments": {"command": "touch begun; while [ ! -e go ]; do sleep 0.01; done"}}
+    wanted = [{"name": "agent", "arguments": {"prompt": name}} for name in ("one", "two")]
+    with Model(
+        go=[priced(0.1, *wanted)],
+        one=[priced(0.1, wait), priced(0.2, HELD)],
+        two=[priced(0.6, HELD)],
+    ) as model:
+        begin(files, model, "--full-access", "--max-cost", "0.85")
+        wait_for((workspace / "begun").exists)
+        wait_for(lambda: len(model.asked) == 3)
+        (workspace / "go").touch()
+        end = end_of(files)
+    assert (end.outcome, end.error) == ("failed", "stopped: $1.00 spent of $0.8500 (--max-cost)")
+    assert [facts(child, TurnEnd)[0].outcome for child in brood(home, files)] == ["cancelled", "cancelled"]
+
+
+HOST = """
+import asyncio, sys
+from cass import Session
+async def main():
+    async with await Session.new(cwd=".", base_url=sys.argv[1], model="m", mode="full-access") as session:
+        async with session.turn("go") as turn:
+            async for _ in turn: pass
+asyncio.run(main())
+"""
+
+
+def test_agents_of_a_host_program_end_with_it(home, workspace, model):
+    host = subprocess.Popen([sys.executable, "-c", HOST, model.base_url])
+    wait_for((workspace / "begun").exists)
+    host.kill()
+    host.wait()
+    child = next(files for files in map(home.files, catalogue.ids(home)) if chat.first(files).agent_of)
+    wait_for(lambda: facts(child, TurnEnd))
+    assert [end.outcome for end in facts(child, TurnEnd)] == ["cancelled"]
 
 
 def test_an_agent_is_offered_the_tools_that_it_is_given(files, home):
