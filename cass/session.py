@@ -465,10 +465,9 @@ class Session:
         for notice in [*chat.damage(self.records), *(Notice(level="info", text=text) for text in said)]:
             self.live.write(notice)
 
-    def _tell_news(self, text: str) -> None:
+    def _tell_news(self, notice: Notice) -> None:
         """Something about the servers, while the session goes on."""
         with contextlib.suppress(CassError, OSError, ValueError):  # it is being closed
-            notice = Notice(level="info", text=text)
             self.live.write(notice)
             self.tell(notice)
 

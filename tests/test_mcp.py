@@ -52,7 +52,7 @@ def test_a_wrong_entry_says_what_is_expected(entry, why):
         servers.server("a", entry, {})
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"mcpServers": []}'])
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"mcpServers": []}', '{"servers": {"a": {"command": "b"}}}'])
 def test_a_file_that_is_wrong_as_a_whole_is_a_notice(home, workspace, content):
     home.make()
     home.mcp.write_text(content)
@@ -69,9 +69,39 @@ def test_servers_of_a_project_are_used_only_as_they_were_trusted(home, workspace
     trust.give(trust.standing(workspace, home), home)
     found = servers.load(home, workspace, {})
     assert [(server.name, server.command) for server in found.servers] == [("mine", ("a",)), ("other", ("b",))]
-    assert "your own file names a server so too" in found.notices[0]
+    assert f"{home.mcp} names a server so too" in found.notices[0]
     path.write_text(path.read_text() + " ")
     assert [server.name for server in servers.load(home, workspace, {}).servers] == ["mine"]
+
+
+def test_servers_of_the_top_of_the_repository_are_used_below_what_a_directory_between_configures(home, workspace):
+    (workspace / ".git").mkdir()
+    below = workspace / "below"
+    for place, command in ((workspace, "far"), (below, "near")):
+        place.mkdir(exist_ok=True)
+        entries = {"same": {"command": command}, command: {"command": command}}
+        (place / ".mcp.json").write_text(json.dumps({"mcpServers": entries}))
+        trust.give(trust.standing(place, home), home)
+    found = servers.load(home, below, {})
+    assert [(one.name, one.command[0]) for one in found.servers] == [("same", "near"), ("near", "near"), ("far", "far")]
+    assert "'same' is not used" in found.notices[0]
+    (below / ".mcp.json").unlink()
+    (below / ".cass" / "prompts").mkdir(parents=True)
+    assert [one.name for one in servers.load(home, below, {}).servers] == ["same", "far"]
+
+
+def test_one_that_the_person_switched_off_stays_off_whoever_names_it(home, workspace):
+    (workspace / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "theirs"}}}')
+    trust.give(trust.standing(workspace, home), home)
+    named(home, {"a": {"command": "mine", "disabled": True}})
+    assert servers.load(home, workspace, {}).servers == ()
+
+
+def test_a_key_that_means_nothing_here_is_said_and_the_server_is_used(home, workspace):
+    named(home, {"a": {"command": "b", "type": "stdio", "denny": ["write_*"]}})
+    found = servers.load(home, workspace, {})
+    assert [server.name for server in found.servers] == ["a"]
+    assert found.notices == (f"{home.mcp}: \"mcpServers\": 'a': unknown key 'denny'",)
 
 
 def test_allow_and_deny_lists_choose_the_tools_of_a_server():
@@ -168,8 +198,11 @@ def test_what_cannot_be_a_server_is_refused_and_nothing_is_written(home, workspa
         (["--url", "http://127.0.0.1:9", "a", "cat"], "a server is a COMMAND"),
         (["--env", "A", "a", "cat"], "--env takes NAME=VALUE"),
         (["--header", "A=b", "a", "cat"], "--header goes with --url"),
-        (["a", "/nonexistent/server"], "a: there is no /nonexistent/server"),
+        (["a", "--url", "http://127.0.0.1:9"], "--url stands before NAME"),
+        (["a", "http://127.0.0.1:9"], "--url http://127.0.0.1:9 NAME"),
+        (["a", "/nonexistent/server"], "a: there is no /nonexistent/server; nothing was written down"),
     ]:
         done = run("cass", "mcp", "add", *said)
         assert (done.returncode != 0, done.stdout, why in done.stderr) == (True, "", True), done.stderr
     assert not home.mcp.exists()
+    assert "no MCP servers" in run("cass", "mcp", "test").stdout

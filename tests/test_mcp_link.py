@@ -288,6 +288,14 @@ def test_cass_mcp_adds_shows_tests_and_removes_a_server_whose_tools_p_can_use_at
     assert "no MCP servers" in run("cass", "mcp", "list").stdout
 
 
+def test_p_says_which_server_does_not_start(home, workspace):
+    named(home, s=entry("exit"))
+    script(home, DONE)
+    done = run("cass", "-p", "--provider", "scripted", "go")
+    assert (done.returncode, done.stdout) == (0, "ok\n")
+    assert "mcp: s: it ended with status 1; it said: no licence found" in done.stderr
+
+
 def test_p_waits_for_the_tools_of_a_server_that_never_ran(home, workspace):
     named(home, s=entry())
     script(home, calls("echo", text="hi"), DONE)

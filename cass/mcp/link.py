@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cass import jsonl
 from cass.access import Action, Effect
@@ -23,6 +23,7 @@ from cass.errors import ToolError
 from cass.home import Files, Home, create_private, make_private
 from cass.mcp import names, servers
 from cass.mcp.servers import Found, Server
+from cass.records import Notice
 from cass.tools.arguments import in_order
 from cass.tools.deadman import Switch
 from cass.tools.paths import Place
@@ -60,7 +61,7 @@ class Link:
         files: Files | None = None,
         root: Path,
         environ: Callable[[], Mapping[str, str]],
-        tell: Callable[[str], None] = lambda _: None,
+        tell: Callable[[Notice], None] = lambda _: None,
     ) -> None:
         """`files`: of the chat, where state and log are kept. `tell`: is given what the person should know."""
         self.servers = {server.name: Standing(server) for server in found.servers}
@@ -82,7 +83,7 @@ class Link:
 
     @classmethod
     def of(
-        cls, files: Files, root: Path, environ: Callable[[], Mapping[str, str]], tell: Callable[[str], None]
+        cls, files: Files, root: Path, environ: Callable[[], Mapping[str, str]], tell: Callable[[Notice], None]
     ) -> "Link":
         """The servers of the person and of the project of the workspace `root`; those never seen are started."""
         found = servers.load(files.home, root, os.environ)
@@ -119,7 +120,7 @@ class Link:
         try:
             await self._open()
         except OSError as e:
-            self._tell(f"mcp: the host of the servers was not started: {e.strerror}")
+            self._say("warning", f"mcp: the host of the servers was not started: {e.strerror}")
             return
         for name in names:
             self.servers[name].state = "starting"
@@ -238,7 +239,7 @@ class Link:
             while line := await stdout.readline():
                 self._hear(jsonl.load(line))
         except ValueError as e:
-            self._tell(f"mcp: the host of the servers made no sense: {e}")
+            self._say("warning", f"mcp: the host of the servers made no sense: {e}")
         finally:
             for heard in self._calls.values():
                 heard.put_nowait(None)
@@ -259,12 +260,15 @@ class Link:
             self._list(standing, said["tools"], called)
         elif self._process is not None:  # else it was ended by us
             if standing.state != "gone":
-                self._tell(f"{called}: {safe_line(said['why'])}")
+                self._say("warning", f"{called}: {safe_line(said['why'])}")
             standing.state, standing.why = "gone", said["why"]
             if not standing.is_known:  # looked at again each time, but nobody waits for it any more
                 self._keep(standing.server, {"tools": [], "failed": True})
         self._news.set()
         self._write_state()
+
+    def _say(self, level: Literal["info", "warning"], text: str) -> None:
+        self._tell(Notice(level=level, text=text))
 
     def _list(self, standing: Standing, listed: list[Any], called: str) -> None:
         before, was_known = standing.tools, standing.is_known
@@ -272,9 +276,9 @@ class Link:
         standing.state, standing.why = "ready", ""
         standing.is_known, standing.is_stale = True, False
         if not was_known or before.keys() != standing.tools.keys():
-            self._tell(f"{called}: {_count(standing.tools)} from the next message on")
+            self._say("info", f"{called}: {_count(standing.tools)} from the next message on")
         for text in left:
-            self._tell(f"{called}: {text}")
+            self._say("warning", f"{called}: {text}")
         self._keep(standing.server, {"tools": listed})
 
     # ---- what is kept

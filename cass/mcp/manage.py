@@ -15,6 +15,8 @@ from cass.mcp.link import Link, Standing
 from cass.mcp.servers import Found, Server, Wrong
 from cass.visible import safe_line
 
+NONE = "no MCP servers; add one with: cass mcp add NAME COMMAND ..."
+
 
 def shown(home: Home, root: Path, files: Files | None = None) -> str:
     """The servers for the workspace `root`, a few lines each; `files`: how they are in the worker of that chat."""
@@ -23,7 +25,7 @@ def shown(home: Home, root: Path, files: Files | None = None) -> str:
     link = Link(found, home, root=root, environ=dict)
     lines = [line for one in link.servers.values() for line in _lines(one, state.get(one.server.name, {}))]
     lines += link.notices
-    return "\n".join(map(safe_line, lines)) or "no MCP servers; add one with: cass mcp add NAME COMMAND ..."
+    return "\n".join(map(safe_line, lines)) or NONE
 
 
 def as_json(home: Home, root: Path) -> str:
@@ -37,7 +39,11 @@ def entry(
     command: tuple[str, ...], url: str | None, headers: tuple[str, ...], environ: tuple[str, ...]
 ) -> dict[str, Any]:
     """What was said on a command line, as it stands in the file. Raises UsageError."""
+    if command[:1] != ("--",) and command and command[0].startswith("-"):
+        raise UsageError(f"{command[0]} stands before NAME, as every option; what stands behind it is the program's")
     command = command[command[:1] == ("--",) :]
+    if command and command[0].startswith(("http://", "https://")):
+        raise UsageError(f"a server over HTTP is named by --url, before NAME: cass mcp add --url {command[0]} NAME")
     if bool(command) == bool(url):
         raise UsageError("a server is a COMMAND with its arguments, or --url URL")
     if (headers and not url) or (environ and url):
@@ -63,7 +69,10 @@ def add(home: Home, name: str, entry: dict[str, Any], *, tries: bool, environ: M
     if name in servers.own(home):
         raise UsageError(f"there is a server {safe_line(name)} already; first: cass mcp remove {safe_line(name)}")
     server = _server(name, entry, environ)
-    text = asyncio.run(_tried(home, server, environ)) if tries else f"{safe_line(name)}: not tried"
+    try:
+        text = asyncio.run(_tried(home, server, environ)) if tries else f"{safe_line(name)}: not tried"
+    except CassError as e:
+        raise CassError(f"{e}; nothing was written down, --no-test does so untried") from e
     servers.keep(home, name, entry)
     return text
 
@@ -81,6 +90,8 @@ def test(home: Home, root: Path, name: str | None, say: Callable[[str], None]) -
     chosen = [server for server in found.servers if name in (None, server.name)]
     if name is not None and not chosen:
         raise UsageError("; ".join([f"no server {safe_line(name)} is configured here", *found.notices]))
+    if not chosen and not found.notices:
+        say(NONE)
     errors = []
     for server in chosen:
         try:

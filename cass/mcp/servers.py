@@ -26,6 +26,10 @@ PROJECT = ".mcp.json"
 KEY = "mcpServers"
 STARTUP_S = 10.0
 CALL_S = 60.0
+_KEYS = frozenset(
+    {"type", "command", "args", "env", "cwd", "url", "headers", "allow", "deny", "disabled"}
+    | {"startup_timeout_s", "call_timeout_s"}
+)
 _VARIABLE = pattern(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -84,8 +88,10 @@ class Found(NamedTuple):
 
 
 def load(home: Home, root: Path, environ: Mapping[str, str]) -> Found:
-    """The servers for the workspace `root`: the person's first, then the project's. Never raises for the files."""
+    """The servers for the workspace `root`: the person's first, then the project's, the nearest first. Never raises for
+    the files."""
     servers: dict[str, Server] = {}
+    origin: dict[str, Path] = {}
     notices: list[str] = []
     for path, content in _files(home, root, notices):
         try:
@@ -95,12 +101,14 @@ def load(home: Home, root: Path, environ: Mapping[str, str]) -> Found:
             continue
         for name, entry in entries.items():
             where = f'{path}: "{KEY}": {safe_line(name)!r}'
-            if name in servers:
-                notices.append(f"{where} is not used: your own file names a server so too")
+            if name in origin:
+                notices.append(f"{where} is not used: {origin[name]} names a server so too")
                 continue
+            origin[name] = path
             try:
                 if not (isinstance(entry, dict) and entry.get("disabled") is True):
                     servers[name] = server(name, entry, environ)
+                    notices += [f"{where}: unknown key {safe_line(key)!r}" for key in entry if key not in _KEYS]
             except Wrong as e:
                 notices.append(f"{where} is not used: {e}")
     return Found(tuple(servers.values()), tuple(notices))
@@ -113,14 +121,14 @@ def _files(home: Home, root: Path, notices: list[str]) -> Iterator[tuple[Path, b
         pass
     except OSError as e:
         notices.append(f"{home.mcp}: {e.strerror}")
-    directory = trust.find(root, home)
-    try:
-        content = trust.read(directory, PROJECT, home) if directory else None
-    except CassError as e:
-        notices.append(str(e))
-        return
-    if directory and content is not None:
-        yield directory / PROJECT, content
+    for directory in reversed(trust.every(root, home)):
+        try:
+            content = trust.read(directory, PROJECT, home)
+        except CassError as e:
+            notices.append(str(e))
+            return
+        if content is not None:
+            yield directory / PROJECT, content
 
 
 def entries_of(content: bytes, path: Path) -> dict[str, Any]:
@@ -129,7 +137,7 @@ def entries_of(content: bytes, path: Path) -> dict[str, Any]:
         value = jsonl.load(content)
     except ValueError as e:
         raise ConfigError(f"{path}: expected JSON: {e}; no server of it is used") from None
-    found = value.get(KEY, {}) if isinstance(value, dict) else None
+    found = value.get(KEY, None if value else {}) if isinstance(value, dict) else None
     if not isinstance(found, dict):
         raise ConfigError(f'{path}: expected {{"{KEY}": {{NAME: {{"command": …}}}}}}; no server of it is used')
     return found
