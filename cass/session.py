@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
 from cass import (
-    agent,
     attachments,
     briefing,
     catalogue,
@@ -36,6 +35,7 @@ from cass import (
     gallery,
     heir,
     jsonl,
+    loop,
     opening,
     providers,
     summary,
@@ -234,7 +234,7 @@ class Session:
         if not isinstance(content, User):
             found = attachments.every(self.files.home, attach)
             content = self.user(content, ask=ask, origin={"by": "api"}, attached=found)
-        return Turn(self, agent.turn(self.desk, content), content.id)
+        return Turn(self, loop.turn(self.desk, content), content.id)
 
     def compact(self, focus: str | None = None) -> Turn:
         """Replace the history by a summary of the model's. Iterate it as a turn; a failure raises CassError."""

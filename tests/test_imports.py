@@ -37,7 +37,7 @@ def loaded(*arguments: str, home: str = "/nonexistent") -> set[str]:
         ("providers", set()),
         ("tools", set()),
         ("tools.fetch", {"asyncio"}),
-        ("agent", {"asyncio"}),
+        ("loop", {"asyncio"}),
         ("session", {"asyncio"}),
         ("send", set()),
         ("launch", set()),

@@ -24,7 +24,7 @@ ORDER = """
     tools.diff tools.strides tools.nearest tools.tool tools.host tools.aside
     tools.ls tools.read tools.grep tools.write tools.edit tools.hook tools.shell tools.fetch tools.own tools
     mcp.servers mcp.names mcp.words mcp.pipe mcp.host mcp.link mcp.manage mcp
-    toolbox brought hooked desk tries summary abreast progress relay calls agent briefing questions opening heir branch
+    toolbox brought hooked desk tries summary abreast progress relay calls loop briefing questions opening heir branch
     restore turn standing status child children superior session
     intake door worker send exchange listing stats passages
     worktree tasks ledger

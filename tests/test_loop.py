@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import scripted
 
-from cass import agent, context, ends, jsonl, providers, summary, tries
+from cass import context, ends, jsonl, loop, providers, summary, tries
 from cass.access import Mode
 from cass.bill import Bill
 from cass.config import Connection
@@ -113,7 +113,7 @@ async def take(
     """The records of one turn, kept at the desk as its owner would; it is cancelled after the one `until` accepts."""
     found: list[Record] = []
     cancelled = False
-    async with aclosing(agent.turn(desk, message or user())) as turn:
+    async with aclosing(loop.turn(desk, message or user())) as turn:
         step = anext(turn)
         with contextlib.suppress(StopAsyncIteration):
             while True:
@@ -252,7 +252,7 @@ async def test_output_comes_while_a_tool_runs(make, workspace):
     desk = make(wanted, {"text": "ok"}, mode=Mode.FULL_ACCESS)
     os.mkfifo(workspace / "gate")
     found = []
-    async with aclosing(agent.turn(desk, user())) as turn:
+    async with aclosing(loop.turn(desk, user())) as turn:
         async for record in turn:
             found.append(record)
             if not isinstance(record, LIVE):

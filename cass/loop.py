@@ -1,4 +1,4 @@
-"""One turn: from a user message to the answer, as an async generator of records.
+"""The loop: ask the model, run what it asks for, ask again; one turn of that, as an async generator of records.
 
 Nothing is appended or printed here. Whoever iterates writes each fact into the chat, and into `Desk.records`, before it
 asks for the next record; the request that follows is built from them. Cancelling is a CancelledError inside the
