@@ -42,9 +42,9 @@ from cass import (
     variables,
 )
 from cass.access import Mode
+from cass.agents import Agents
 from cass.bill import Bill
 from cass.brought import Brought
-from cass.children import Children
 from cass.config import Options, Settings
 from cass.decisions import Answer
 from cass.desk import Desk
@@ -436,7 +436,7 @@ class Session:
             self.files.home.root / "tools", variables.given(self.settings, self.files)
         )
         if self._brought.provider is None:
-            Children.offer(found, self.files, self.chat.records, self.settings, lambda: self.desk, self._flags_now)
+            Agents.offer(found, self.files, self.chat.records, self.settings, lambda: self.desk, self._flags_now)
         if self.settings.tools is not None:
             named = servers.load(self.files.home, root, os.environ).servers
             found.narrow(self.settings.tools, [server.name for server in named])

@@ -153,45 +153,45 @@ def test_what_is_said_by_and_about_an_agent_says_whose_it_is(family):
 @pytest.fixture
 def running(files, home, workspace):
     """A chat and its agent, both with a worker, and the function that says what ``cass status`` does."""
-    child = chat.create(home, cwd=workspace, provider="demo", model="demo", system="s", agent_of=files.chat_id)
-    for one in (files, child):
+    agent = chat.create(home, cwd=workspace, provider="demo", model="demo", system="s", agent_of=files.chat_id)
+    for one in (files, agent):
         presence.start(one).wait()
-    yield files, child
-    end_worker(child)
+    yield files, agent
+    end_worker(agent)
 
 
-def tails(files: Files, child: Files) -> tuple[str, str]:
-    return files.chat_id[-4:], child.chat_id[-4:]
+def tails(files: Files, agent: Files) -> tuple[str, str]:
+    return files.chat_id[-4:], agent.chat_id[-4:]
 
 
 def test_running_agents_stand_below_their_chat_and_alone_they_say_whose_they_are(running):
-    files, child = running
+    files, agent = running
     first, second = run("cass", "status").stdout.splitlines()
     assert first.startswith(f"{files.chat_id}  idle")
-    assert second.startswith(f"  {child.chat_id}  idle")
+    assert second.startswith(f"  {agent.chat_id}  idle")
     assert {one["chat_id"]: one["agent_of"] for one in json.loads(run("cass", "status", "--json").stdout)} == {
         files.chat_id: None,
-        child.chat_id: files.chat_id,
+        agent.chat_id: files.chat_id,
     }
     assert run("cass", "status", "--tmux").stdout == f"{files.chat_id[-4:]} idle +1\n"
     end_worker(files)
     (alone,) = run("cass", "status").stdout.splitlines()
-    assert alone.startswith(f"{child.chat_id}  idle")
+    assert alone.startswith(f"{agent.chat_id}  idle")
     assert f"agent of {files.chat_id[-4:]}:" in alone
-    assert run("cass", "status", "--tmux").stdout == f"{child.chat_id[-4:]} idle\n"
+    assert run("cass", "status", "--tmux").stdout == f"{agent.chat_id[-4:]} idle\n"
 
 
 def test_an_agent_that_waits_for_the_person_stands_in_the_line_of_tmux(running, home, monkeypatch):
-    files, child = running
-    end_worker(child)
+    files, agent = running
+    end_worker(agent)
     monkeypatch.setenv("CASS_PROVIDER", "scripted")
     monkeypatch.setenv("CASS_MODE", "workspace-edit")
     home.config.write_text('{"sandbox": false}')
     script(home, {"tool_calls": [{"name": "shell", "arguments": {"command": "true"}}]})
-    inbox.put(child, {"type": "message", "content": "go", "ask": True}, "one")
-    presence.start(child).wait()
-    wait_for(lambda: json.loads(run("cass", "status", child.chat_id, "--json").stdout)[0]["pending"])
-    first, second = tails(files, child)
+    inbox.put(agent, {"type": "message", "content": "go", "ask": True}, "one")
+    presence.start(agent).wait()
+    wait_for(lambda: json.loads(run("cass", "status", agent.chat_id, "--json").stdout)[0]["pending"])
+    first, second = tails(files, agent)
     waiting = f"{first} idle +1 · {second} #[reverse] awaiting approval #[default]\n"
     assert run("cass", "status", "--tmux").stdout == waiting
 

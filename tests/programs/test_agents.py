@@ -13,7 +13,8 @@ import pytest
 import scripted
 from stage import argv, end_worker, facts, run, wait_for
 
-from cass import catalogue, chat, children, decisions, inbox, presence, send, standing, status
+from cass import catalogue, chat, decisions, inbox, presence, send, standing, status
+from cass.agents import DEPTH, PER_TURN
 from cass.home import Files, Home
 from cass.records import Approval, Assistant, ToolResult, TurnEnd, User
 
@@ -78,10 +79,10 @@ def test_an_agent_is_a_chat_with_a_worker_of_its_own_and_its_answer_is_the_resul
         begin(files, model)
         assert end_of(files).outcome == "done"
         assert model.problems == []
-    child = only(brood(home, files))
-    meta = chat.first(child)
+    agent = only(brood(home, files))
+    meta = chat.first(agent)
     assert (meta.cwd, meta.depth) == (str(workspace), 1)
-    (said,) = facts(child, User)
+    (said,) = facts(agent, User)
     assert (said.content, said.mode, said.origin["by"], said.origin["chat"]) == (
         "look",
         "read-only",
@@ -91,7 +92,7 @@ def test_an_agent_is_a_chat_with_a_worker_of_its_own_and_its_answer_is_the_resul
     assert "role: you do a part of another chat's work" in said.note
     assert "role:" not in facts(files, User)[0].note
     (result,) = results(files)
-    assert (result.content, result.ok) == (f"two files\n\n[chat {child.chat_id}]", True)
+    assert (result.content, result.ok) == (f"two files\n\n[chat {agent.chat_id}]", True)
 
 
 def test_agents_of_one_answer_work_side_by_side(files, home, workspace):
@@ -152,27 +153,27 @@ def test_depth_is_limited(files, home):
         offered = [["agent" in str(asked.body["tools"])] for asked in model.asked]
         assert model.problems == []
     depths = sorted(chat.first(home.files(chat_id)).depth for chat_id in catalogue.ids(home))
-    assert depths == list(range(children.DEPTH + 1))
+    assert depths == list(range(DEPTH + 1))
     assert [False] in offered
-    deepest = next(f for f in map(home.files, catalogue.ids(home)) if chat.first(f).depth == children.DEPTH)
+    deepest = next(f for f in map(home.files, catalogue.ids(home)) if chat.first(f).depth == DEPTH)
     assert [result.content for result in results(deepest)] == ["Error: unknown tool 'agent'"]
 
 
 def test_number_is_limited_at_once_and_in_a_turn(files, home):
     home.make()
     home.config.write_text('{"max_agents": 3}')
-    prompts = [f"n{n}" for n in range(children.PER_TURN + 1)]
+    prompts = [f"n{n}" for n in range(PER_TURN + 1)]
     answers = {prompt: [scripted.says("yes", delay_s=0.01)] for prompt in prompts}
     with Model(go=[agents(*prompts), scripted.says("enough")], **answers) as model:
         begin(files, model)
         end_of(files)
-    worked = [(chat.first(child).created_at, facts(child, TurnEnd)[0].created_at) for child in brood(home, files)]
+    worked = [(chat.first(agent).created_at, facts(agent, TurnEnd)[0].created_at) for agent in brood(home, files)]
     at_once = [sum(begun <= at < ended for begun, ended in worked) for at, _ in worked]
     assert max(at_once) == 3
     said = [result.content for result in results(files)]
-    assert len([text for text in said if text.startswith("yes")]) == children.PER_TURN
+    assert len([text for text in said if text.startswith("yes")]) == PER_TURN
     assert [text for text in said if text.startswith("Error")] == [
-        f"Error: agent: this turn has begun {children.PER_TURN} agents already; do the rest yourself"
+        f"Error: agent: this turn has begun {PER_TURN} agents already; do the rest yourself"
     ]
 
 
@@ -192,7 +193,7 @@ def waiting(files: Files) -> str:
     return wait_for(lambda: next((r.request_id for r in standing.look(files).pending), None), what="a question")
 
 
-@pytest.mark.parametrize("where", ["parent", "child"])
+@pytest.mark.parametrize("where", ["parent", "agent"])
 @pytest.mark.parametrize("verb", ["approve", "deny"])
 def test_what_an_agent_asks_can_be_answered_in_both_chats(files, home, workspace, where, verb):
     with Model(
@@ -200,16 +201,16 @@ def test_what_an_agent_asks_can_be_answered_in_both_chats(files, home, workspace
     ) as model:
         begin(files, model, "--workspace-edit")
         request = waiting(files)
-        child = only(brood(home, files))
-        assert waiting(child) == request
+        agent = only(brood(home, files))
+        assert waiting(agent) == request
         said = json.loads(run("cass", "status", "--json", files.chat_id).stdout)[0]
-        assert [asked["agent"] for asked in said["pending"]] == [child.chat_id]
-        answered = run("cass", verb, (files if where == "parent" else child).chat_id, request)
+        assert [asked["agent"] for asked in said["pending"]] == [agent.chat_id]
+        answered = run("cass", verb, (files if where == "parent" else agent).chat_id, request)
         assert (answered.returncode, answered.stderr) == (0, "")
         assert end_of(files).outcome == "done"
         assert model.problems == []
     assert (workspace / "made").exists() == (verb == "approve")
-    for one in (files, child):
+    for one in (files, agent):
         (approval,) = facts(one, Approval)
         assert (approval.request_id, approval.decision) == (request, "approved" if verb == "approve" else "denied")
         assert f"by cass {verb}, pid" in approval.by
@@ -260,15 +261,15 @@ def test_a_tool_of_the_parent_cannot_answer_for_the_person(files, home, workspac
     ) as model:
         begin(files, model, "--full-access")
         request = waiting(files)
-        child = only(brood(home, files))
+        agent = only(brood(home, files))
         other = chat.create(home, cwd=workspace, provider="demo", model="m", system="You are a test.")
-        command = f"{shlex.join(argv('cass', 'approve', child.chat_id, request))}; echo status $?"
+        command = f"{shlex.join(argv('cass', 'approve', agent.chat_id, request))}; echo status $?"
         with Model(sneak=[shell(command), scripted.says("tried")]) as second:
             send.send(other, "sneak", flags=["--base-url", second.base_url, "--model", "m", "--full-access"])
             end_of(other)
         assert "status 4" in results(other)[0].content
-        assert waiting(child) == request
-        assert run("cass", "deny", child.chat_id, request).returncode == 0
+        assert waiting(agent) == request
+        assert run("cass", "deny", agent.chat_id, request).returncode == 0
         end_of(files)
 
 
@@ -280,12 +281,12 @@ def test_a_narrower_mode_holds_for_agents_at_once(files, home, workspace):
     ) as model:
         begin(files, model, "--full-access")
         wait_for((workspace / "begun").exists)
-        child = only(brood(home, files))
+        agent = only(brood(home, files))
         assert decisions.ask(files, {"do": "mode", "mode": "read-only", "program": "a test"}) == {"ok": True}
         (workspace / "go").touch()
         end_of(files)
     assert not (workspace / "never").exists()
-    assert "shell is unavailable in read-only mode" in results(child)[-1].content
+    assert "shell is unavailable in read-only mode" in results(agent)[-1].content
 
 
 # ---- ends -----------------------------------------------------------------------------------------------------------
@@ -307,38 +308,38 @@ def model() -> Iterator[scripted.Server]:
 
 
 def test_cancelling_the_chat_cancels_its_agents(files, home, workspace, model):
-    child = held(files, home, workspace, model)
+    agent = held(files, home, workspace, model)
     assert run("cass", "cancel", files.chat_id).returncode == 0
     assert end_of(files).outcome == "cancelled"
-    assert end_of(child).outcome == "cancelled"
-    wait_for(lambda: not presence.is_running(child))
+    assert end_of(agent).outcome == "cancelled"
+    wait_for(lambda: not presence.is_running(agent))
     assert results(files)[0].content.startswith("Error: cancelled by the user\nchat ")
 
 
 def test_an_agent_that_is_cancelled_is_an_error_that_the_model_reads(files, home, workspace, model):
-    child = held(files, home, workspace, model)
-    assert run("cass", "cancel", child.chat_id).returncode == 0
+    agent = held(files, home, workspace, model)
+    assert run("cass", "cancel", agent.chat_id).returncode == 0
     assert end_of(files).outcome == "done"
-    assert results(files)[0].content == f"Error: the agent's turn was cancelled\n\n[chat {child.chat_id}]"
+    assert results(files)[0].content == f"Error: the agent's turn was cancelled\n\n[chat {agent.chat_id}]"
 
 
 def test_a_killed_agent_is_an_error_that_the_model_reads(files, home, workspace, model):
-    child = held(files, home, workspace, model)
-    os.kill(presence.holder(child)["pid"], signal.SIGKILL)
+    agent = held(files, home, workspace, model)
+    os.kill(presence.holder(agent)["pid"], signal.SIGKILL)
     assert end_of(files).outcome == "done"
     assert "the worker of" in results(files)[0].content
     assert not results(files)[0].ok
     assert model.problems == []
-    assert run("cass-send", "--wait", child.chat_id, "--", "work").returncode == 0  # it is valid, and goes on
+    assert run("cass-send", "--wait", agent.chat_id, "--", "work").returncode == 0  # it is valid, and goes on
     assert model.problems == []
 
 
 def test_agents_of_a_killed_worker_end_their_turn_and_all_chats_stay_valid(files, home, workspace, model):
-    child = held(files, home, workspace, model)
+    agent = held(files, home, workspace, model)
     os.kill(presence.holder(files)["pid"], signal.SIGKILL)
-    wait_for(lambda: facts(child, TurnEnd))
-    assert [end.outcome for end in facts(child, TurnEnd)] == ["cancelled"]
-    wait_for(lambda: not presence.is_running(child))
+    wait_for(lambda: facts(agent, TurnEnd))
+    assert [end.outcome for end in facts(agent, TurnEnd)] == ["cancelled"]
+    wait_for(lambda: not presence.is_running(agent))
     model_after = Model(go=[scripted.says("on"), scripted.says("on")], on=[scripted.says("on")])
     with model_after:
         send.send(files, "on", flags=["--base-url", model_after.base_url, "--model", "m"])
@@ -371,8 +372,8 @@ HELD = {"name": "shell", "arguments": {"command": HOLD}}
 def test_what_a_killed_or_cancelled_agent_has_cost_counts_as_well(files, home, workspace):
     again = {"name": "agent", "arguments": {"prompt": "work"}}
     with Model(go=[priced(0.5, again), priced(0.5, again)], work=[priced(0.25, HELD)]) as model:
-        child = held(files, home, workspace, model)
-        os.kill(presence.holder(child)["pid"], signal.SIGKILL)
+        agent = held(files, home, workspace, model)
+        os.kill(presence.holder(agent)["pid"], signal.SIGKILL)
         (workspace / "begun").unlink()
         wait_for((workspace / "begun").exists)
         assert run("cass", "cancel", files.chat_id).returncode == 0
@@ -394,7 +395,7 @@ def test_agents_side_by_side_keep_to_the_limit_together(files, home, workspace):
         (workspace / "go").touch()
         end = end_of(files)
     assert (end.outcome, end.error) == ("failed", "stopped: $1.00 spent of $0.8500 (--max-cost)")
-    assert [facts(child, TurnEnd)[0].outcome for child in brood(home, files)] == ["cancelled", "cancelled"]
+    assert [facts(agent, TurnEnd)[0].outcome for agent in brood(home, files)] == ["cancelled", "cancelled"]
 
 
 HOST = """
@@ -413,9 +414,9 @@ def test_agents_of_a_host_program_end_with_it(home, workspace, model):
     wait_for((workspace / "begun").exists)
     host.kill()
     host.wait()
-    child = next(files for files in map(home.files, catalogue.ids(home)) if chat.first(files).agent_of)
-    wait_for(lambda: facts(child, TurnEnd))
-    assert [end.outcome for end in facts(child, TurnEnd)] == ["cancelled"]
+    agent = next(files for files in map(home.files, catalogue.ids(home)) if chat.first(files).agent_of)
+    wait_for(lambda: facts(agent, TurnEnd))
+    assert [end.outcome for end in facts(agent, TurnEnd)] == ["cancelled"]
 
 
 def test_an_agent_is_offered_the_tools_that_it_is_given(files, home):
@@ -490,12 +491,12 @@ def test_a_directory_that_was_swapped_for_a_link_is_no_workspace(files, home, wo
 
 
 def test_an_agent_that_finds_its_caller_dead_when_it_starts_does_nothing(files, home, workspace):
-    child = chat.create(home, cwd=workspace, provider="demo", model="m", system="", agent_of=files.chat_id, depth=1)
+    agent = chat.create(home, cwd=workspace, provider="demo", model="m", system="", agent_of=files.chat_id, depth=1)
     with Model(work=[shell("touch never"), scripted.says("worked")]) as model:
         origin = {"by": "agent", "chat": files.chat_id, "call": "c", "pid": os.getpid()}
-        inbox.put(child, {"type": "message", "content": "work", "ask": True, "origin": origin})
+        inbox.put(agent, {"type": "message", "content": "work", "ask": True, "origin": origin})
         flags = ["--base-url", model.base_url, "--model", "m", "--full-access", "--idle", "0"]
-        presence.start(child, flags, {decisions.TOOL_MARK: files.chat_id}).wait()
-        wait_for(lambda: facts(child, TurnEnd))
-    assert [end.outcome for end in facts(child, TurnEnd)] == ["cancelled"]
+        presence.start(agent, flags, {decisions.TOOL_MARK: files.chat_id}).wait()
+        wait_for(lambda: facts(agent, TurnEnd))
+    assert [end.outcome for end in facts(agent, TurnEnd)] == ["cancelled"]
     assert not (workspace / "never").exists()

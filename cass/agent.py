@@ -1,4 +1,4 @@
-"""A child: the chat of an agent at work, from its one message to the end of the turn that answers it."""
+"""An agent: a chat at work for another one, from its one message to the end of the turn that answers it."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ _SHORTEST_S, _LONGEST_S = 0.005, 0.1
 _Said = TypeVar("_Said", ApprovalRequest, Approval)
 
 
-class Child:
+class Agent:
     def __init__(self, files: Files, attached: int, watch: status.Watch, id: str, starting: Starting) -> None:
         self._files = files
         self._attached = attached
@@ -42,7 +42,7 @@ class Child:
         self._troubles: list[Notice] = []
 
     @classmethod
-    def begin(cls, files: Files, prompt: str, *, flags: Sequence[str], ask: bool, origin: dict[str, Any]) -> "Child":
+    def begin(cls, files: Files, prompt: str, *, flags: Sequence[str], ask: bool, origin: dict[str, Any]) -> "Agent":
         """Send its message and start its worker, which is then on its way. Raises CassError."""
         attached = presence.attach(files)
         watch = status.Watch(files, with_live=True)

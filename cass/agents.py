@@ -1,6 +1,6 @@
-"""Children: the chats that the tool `agent` begins, each with a worker of its own, and what comes of them.
+"""Agents: the chats that the tool `agent` begins, each with a worker of its own, and what comes of them.
 
-A child is a chat as every other: it can be watched, steered, approved and stopped with the same programs. What it asks
+An agent is a chat as every other: it can be watched, steered, approved and stopped with the same programs. What it asks
 is asked in the chat that began it as well. It ends with the call: a cancelled call cancels it, and so does the death of
 the worker that called.
 """
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from cass import chat, config, opening
 from cass.access import Action, Effect, Mode
-from cass.child import Child
+from cass.agent import Agent
 from cass.config import Options, Settings
 from cass.desk import Desk
 from cass.errors import CassError, ToolError
@@ -32,7 +32,7 @@ DEPTH = 2
 PER_TURN = 16
 """Agents that one turn may begin."""
 IDLE_S = 2
-"""A child's worker waits so long for somebody who needs it."""
+"""An agent's worker waits so long for somebody who needs it."""
 
 _DESCRIPTION = (
     "Give a task to an agent with a context of its own; its last message is the result. It knows only the prompt. "
@@ -59,7 +59,7 @@ class _Task(NamedTuple):
     cwd: str
 
 
-class Children:
+class Agents:
     """Those of one chat."""
 
     def __init__(self, files: Files, depth: int, limit: int, desk: Callable[[], Desk], told: Callable[[], Options]):
@@ -82,8 +82,8 @@ class Children:
         """Put the tool into the box of a chat, unless it must have no agents."""
         meta = chat.meta(records)
         if meta is not None and meta.depth < DEPTH and settings.max_agents:
-            children = cls(files, meta.depth, settings.max_agents, desk, told)
-            tool = Tool(NAME, _DESCRIPTION, _PARAMETERS, children._action, children._run, is_apart=True)
+            agents = cls(files, meta.depth, settings.max_agents, desk, told)
+            tool = Tool(NAME, _DESCRIPTION, _PARAMETERS, agents._action, agents._run, is_apart=True)
             toolbox.add(Effect.READS, tool)
 
     def _action(self, arguments: Arguments, place: Place) -> Action:
@@ -115,8 +115,8 @@ class Children:
         async with self._room:
             bill = self._desk().bill
             bill.check()
-            child = self._begin(task, place, bill.left())
-            async with aclosing(child.pieces()) as pieces:
+            agent = self._begin(task, place, bill.left())
+            async with aclosing(agent.pieces()) as pieces:
                 async for piece in pieces:
                     yield piece
                     if isinstance(piece, str):  # it goes on; it knows its own share of the limit, not its neighbours'
@@ -130,7 +130,7 @@ class Children:
             raise ToolError(f"{NAME}: this turn has begun {PER_TURN} agents already; do the rest yourself")
         self._begun += 1
 
-    def _begin(self, task: _Task, place: Place, left: float | None) -> Child:
+    def _begin(self, task: _Task, place: Place, left: float | None) -> Agent:
         """Make its chat, and start its worker. Raises ToolError."""
         options, home = self._options(task, left), self._files.home
         try:
@@ -139,7 +139,7 @@ class Children:
             files = opening.new(home, Path(cwd), settings, options, agent_of=self._files.chat_id, depth=self._depth + 1)
             if (meta := chat.first(files)) is None or meta.cwd != cwd:  # by now it leads elsewhere than was decided
                 raise CassError(f"{task.cwd} became a link, or lies behind one now; nothing was begun")
-            return Child.begin(
+            return Agent.begin(
                 files,
                 task.prompt,
                 flags=["--idle", str(IDLE_S), *flags(options._asdict())],
