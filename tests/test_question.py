@@ -75,6 +75,7 @@ def test_a_page_is_shown_by_the_address_that_is_asked_whole_and_in_letters_that_
 def test_always_is_offered_only_where_there_is_a_rule():
     assert "always" not in text(Question(request(), 0))
     assert "a always for this chat" in text(Question(request(rule="shell(make)"), 0))
+    assert "a always for this agent" in text(Question(request(rule="shell(make)", agent="2026-06-20-143012-a8f3"), 0))
 
 
 def test_in_the_smallest_terminal_something_of_the_subject_and_all_answers_are_seen():

@@ -5,7 +5,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cass.home import Home
-from cass.records import Assistant, Delta, Fact, Notice, Status, ToolCall, ToolOutput, ToolResult, ToolStarted, User
+from cass.records import (
+    Approval,
+    ApprovalRequest,
+    Assistant,
+    Delta,
+    Fact,
+    Notice,
+    Status,
+    ToolCall,
+    ToolOutput,
+    ToolResult,
+    ToolStarted,
+    User,
+)
 
 pytest.importorskip("acp")
 from cass.acp.before import Before
@@ -109,3 +122,17 @@ def test_notices_retries_and_the_context_are_told(home, workspace):
 )
 def test_a_call_has_a_title_whatever_its_arguments_are(name, arguments, expected):
     assert title(ToolCall("c", name, arguments)) == expected
+
+
+def test_what_an_agent_asks_is_a_call_of_its_own_until_it_is_decided(home, workspace):
+    updates = Updates(Before(home.files("a-chat"), workspace), "read-only")
+    call = ToolCall("c", "agent", {"prompt": "look"})
+    updates.step(Assistant(id="a", content="", tool_calls=(call,), created_at=AT))
+    asked = {"request_id": "r", "tool_call_id": "c", "agent": "2026-06-20-143012-a8f3", "created_at": AT}
+    what = {"name": "shell", "arguments": {"command": "make"}, "reason": "why", "sandboxed": False}
+    shown = updates.question(ApprovalRequest(**asked, **what))
+    assert (shown.tool_call_id, shown.title) == ("a-0-r", "make of the agent a8f3")
+    (settled,) = updates.step(Approval(**asked, decision="denied", by="me"))
+    assert (settled.tool_call_id, settled.status) == ("a-0-r", "failed")
+    (ended,) = updates.step(ToolResult(tool_call_id="c", name="agent", content="no", ok=False, created_at=AT))
+    assert ended.tool_call_id == "a-0"

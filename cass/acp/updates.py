@@ -23,11 +23,12 @@ from acp.schema import (
     UserMessageChunk,
 )
 
-from cass import hunks, warning
+from cass import hunks, lineage, warning
 from cass.acp.before import Before
 from cass.composer.question import subject
 from cass.headline import pictured
 from cass.records import (
+    Approval,
     ApprovalRequest,
     Assistant,
     Delta,
@@ -85,6 +86,8 @@ class Updates:
         self._output: dict[str, str] = {}
         self._fresh: set[str] = set()
         """Calls with output that the editor does not know."""
+        self._asked_by_agents: dict[str, str] = {}
+        """What the editor calls the calls of agents that it was asked about, by the id of the request."""
         self._used: tuple[int, int] | None = None
 
     def step(self, record: Record) -> list[Update]:
@@ -104,6 +107,9 @@ class Updates:
                 self._fresh.add(id)
             case ToolResult(tool_call_id=id) if id in self._open:
                 return [self._result(record)]
+            case Approval(request_id=id) if name := self._asked_by_agents.pop(id, ""):
+                is_done = record.decision == "approved"
+                return [helpers.update_tool_call(name, status="completed" if is_done else "failed")]
             case Status():
                 return list(self._status(record))
             case Notice(level="warning" | "error"):
@@ -116,12 +122,15 @@ class Updates:
         return [helpers.update_tool_call(self._name(id), content=[_text(self._output[id])]) for id in sorted(fresh)]
 
     def question(self, request: ApprovalRequest) -> ToolCallUpdate:
-        """The call that waits for an approval, with all that it would do."""
+        """The call that waits for an approval, with all that it would do; what an agent asks is one of its own."""
         call = ToolCall(request.tool_call_id, request.name, request.arguments)
+        name, of = self._name(call.id), lineage.of_agent(request.agent)
+        if request.agent:
+            name = self._asked_by_agents[request.request_id] = f"{name}-{request.request_id}"
         because = "; ".join(filter(None, (request.reason, warning.of(request))))
         return ToolCallUpdate(
-            tool_call_id=self._name(call.id),
-            title=title(call),
+            tool_call_id=name,
+            title=title(call) + of,
             kind=KINDS.get(call.name, "other"),
             status="pending",
             content=[*self._asked(request), _text(f"because {because}")],

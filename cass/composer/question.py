@@ -102,7 +102,7 @@ class Question:
             ]
         if self.is_sent:
             return [("class:dim", "answered")]
-        always = [("a", "always for this chat")] if self.request.rule else []
+        always = [("a", f"always for this {'agent' if self.request.agent else 'chat'}")] if self.request.rule else []
         return _keys(takes_keys, columns, ("y", "approve"), ("n", "deny"), *always)
 
 
