@@ -5,11 +5,20 @@ too). Anything else is passed over, never an error.
 """
 
 import re
+from pathlib import Path
+from typing import NamedTuple
 
 from cass.pattern import pattern
 
 _HEAD = pattern(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _KEY = pattern(r"([A-Za-z][\w-]*):(?:[ \t]+(.*)|[ \t]*)$")
+
+
+class Unused(NamedTuple):
+    """A file with front matter, or none, that lies where one is used, and why it is not."""
+
+    path: Path
+    why: str
 
 
 def split(content: bytes) -> tuple[dict[str, str], str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cass import frontmatter, trust
 from cass.errors import UsageError
+from cass.frontmatter import Unused
 from cass.home import Home
 from cass.pattern import pattern
 
@@ -52,9 +53,22 @@ class Skill:
 def every(home: Home, cwd: Path) -> dict[str, Skill]:
     """All that can be used in the workspace `cwd`, by name: the person's, then those of the project, nearest first."""
     found: dict[str, Skill] = {}
-    for skill in (*_own(home), *_of_project(home, cwd)):
-        found.setdefault(skill.name, skill)
+    for skill in _seen(home, cwd):
+        if isinstance(skill, Skill):
+            found.setdefault(skill.name, skill)
     return found
+
+
+def unused(home: Home, cwd: Path) -> list[Unused]:
+    """What else lies there; of a project only what the person trusted."""
+    found: dict[str, Skill] = {}
+    left: list[Unused] = []
+    for one in _seen(home, cwd):
+        if isinstance(one, Unused):
+            left.append(one)
+        elif (first := found.setdefault(one.name, one)) is not one:
+            left.append(Unused(one.path, f"there is a skill {one.name} already: {first.path}"))
+    return left
 
 
 def find(name: str, home: Home, cwd: Path) -> Skill:
@@ -62,7 +76,8 @@ def find(name: str, home: Home, cwd: Path) -> Skill:
     found = every(home, cwd)
     if name not in found:
         there = ", ".join(found) or f"none; {home.root / 'skills'} is a place for them"
-        raise UsageError(f"no skill {name!r}; there are: {there}")
+        why = [f"; {one.path}: {one.why}" for one in unused(home, cwd) if one.path.parent.name == name]
+        raise UsageError(f"no skill {name!r}; there are: {there}{''.join(why)}")
     return found[name]
 
 
@@ -93,13 +108,24 @@ def facts(found: Mapping[str, Skill], told: Mapping[str, str]) -> dict[str, str]
 # ---- finding them ---------------------------------------------------------------------------------------------------
 
 
-def _own(home: Home) -> Iterator[Skill]:
+def _seen(home: Home, cwd: Path) -> Iterator[Skill | Unused]:
+    yield from _own(home)
+    yield from _of_project(home, cwd)
+
+
+def _own(home: Home) -> Iterator[Skill | Unused]:
     for top in (home.root / "skills", Path("~/.agents/skills").expanduser()):
-        for path in sorted(top.glob(f"*/{FILE}")):
-            directory = os.path.realpath(path.parent)
+        for place in sorted(top.glob("*/")):
+            path, directory = place / FILE, os.path.realpath(place)
             content = trust.content(path)
-            if content is not None and _is_shelf(directory, home):
-                yield from _parsed(path, content, (directory,))
+            if content is None and place.name.startswith("."):
+                continue  # a .git, for one
+            if content is None:
+                yield Unused(path, "there is no such file, or none that can be read")
+            elif not _is_shelf(directory, home):
+                yield Unused(path, f"{directory} holds more than a skill, and is not opened")
+            else:
+                yield _parsed(path, content, (directory,))
 
 
 def _is_shelf(directory: str, home: Home) -> bool:
@@ -115,20 +141,21 @@ def _is_below(path: str, top: str) -> bool:
     return path == top or path.startswith(top.rstrip("/") + "/")
 
 
-def _of_project(home: Home, cwd: Path) -> Iterator[Skill]:
+def _of_project(home: Home, cwd: Path) -> Iterator[Skill | Unused]:
     for root in reversed(trust.every(cwd, home)):
         for name in trust.names(root, home):
             top = _PROJECT.match(name)
             if top and name == f"{top[0]}{FILE}" and (content := trust.read(root, name, home)) is not None:
                 beside = [str(root / one) for one in trust.sound(root, home, top[0])]
-                yield from _parsed(root / name, content, tuple(beside))
+                yield _parsed(root / name, content, tuple(beside))
 
 
-def _parsed(path: Path, content: bytes, shelves: tuple[str, ...]) -> Iterator[Skill]:
+def _parsed(path: Path, content: bytes, shelves: tuple[str, ...]) -> Skill | Unused:
     if len(content) > BYTES:
-        return
+        return Unused(path, f"it has more than {BYTES:,} bytes")
     keys, body = frontmatter.split(content)
     name = next((one for one in (keys.get("name", ""), path.parent.name) if _NAME.fullmatch(one)), None)
     description = " ".join((keys.get("description") or body.partition("\n")[0].lstrip("# ")).split())
-    if name and description:
-        yield Skill(name, description, path, body, shelves)
+    if not name:
+        return Unused(path, '"name": expected letters, digits, _ and -, 64 at most')
+    return Skill(name, description, path, body, shelves) if description else Unused(path, "it has no description")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cass import commands, frontmatter, trust
 from cass.errors import UsageError
+from cass.frontmatter import Unused
 from cass.home import Home
 from cass.pattern import pattern
 
@@ -81,38 +82,45 @@ class Template:
 
 def every(home: Home, cwd: Path) -> dict[str, Template]:
     """All that can be used in the directory `cwd`, by name."""
-    found = {template.name: template for template in _of_project(home, cwd)}
-    return dict(sorted((found | {template.name: template for template in _own(home)}).items()))
+    found: dict[str, Template] = {}
+    for template in _seen(home, cwd):
+        if isinstance(template, Template):
+            found.setdefault(template.name, template)
+    return dict(sorted(found.items()))
 
 
-def _own(home: Home) -> Iterator[Template]:
+def unused(home: Home, cwd: Path) -> list[Unused]:
+    """What else lies there; of a project only what the person trusted."""
+    return [one for one in _seen(home, cwd) if isinstance(one, Unused)]
+
+
+def _seen(home: Home, cwd: Path) -> Iterator[Template | Unused]:
+    """The person's first, then those of the project, the nearest first."""
     for path in sorted((home.root / DIRECTORY).glob("*.md")):
-        if _is_name(path.stem) and (content := trust.content(path.resolve())) is not None:
-            yield from _parsed(path, content)
-
-
-def _of_project(home: Home, cwd: Path) -> Iterator[Template]:
-    for root in trust.every(cwd, home):
+        yield _parsed(path, trust.content(path.resolve()))
+    for root in reversed(trust.every(cwd, home)):
         for name in trust.names(root, home):
-            path = Path(name)
-            is_one = str(path.parent) == f".cass/{DIRECTORY}" and path.suffix == ".md" and _is_name(path.stem)
-            if is_one and (content := trust.read(root, name, home)) is not None:
-                yield from _parsed(root / name, content)
+            path = root / name
+            if path.parent == root / ".cass" / DIRECTORY and path.suffix == ".md":
+                content = trust.read(root, name, home)
+                if content is not None:
+                    yield _parsed(path, content)
 
 
-def _is_name(name: str) -> bool:
-    """Whether a file of this name can be one: what cass has a command for stays that."""
-    return _NAME.fullmatch(name) is not None and commands.find(f"/{name}") is None
-
-
-def _parsed(path: Path, content: bytes) -> Iterator[Template]:
+def _parsed(path: Path, content: bytes | None) -> Template | Unused:
+    if not _NAME.fullmatch(path.stem):
+        return Unused(path, "its name is none: a letter, then letters, digits, _ and -, 64 at most")
+    if commands.find(f"/{path.stem}") is not None:
+        return Unused(path, f"/{path.stem} is a command of cass")
+    if content is None:
+        return Unused(path, "it cannot be read")
     if len(content) > BYTES:
-        return
+        return Unused(path, f"it has more than {BYTES:,} bytes")
     keys, body = frontmatter.split(content)
-    if body:
-        first = body.partition("\n")[0].lstrip("# ")
-        description = (keys.get("description") or first)[:DESCRIPTION]
-        yield Template(path.stem, path, body, description, keys.get("argument-hint", ""))
+    if not body:
+        return Unused(path, "it has no text to send")
+    description = (keys.get("description") or body.partition("\n")[0].lstrip("# "))[:DESCRIPTION]
+    return Template(path.stem, path, body, description, keys.get("argument-hint", ""))
 
 
 def _parted(arguments: str, names: set[str]) -> tuple[list[str], dict[str, str]]:

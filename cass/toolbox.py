@@ -28,12 +28,8 @@ class Toolbox:
         """This one with the person's own tools of `directory` besides, and what is wrong with some of them."""
         made = Toolbox()
         made._brought.update(self._brought)
-        own, wrong = tools.own_tools(directory, environ)
-        for effect, tool in own:
-            if tool.name in made._brought or tool.name in tools.NAMES:
-                wrong.append(f"{directory}: there is a tool {tool.name} already; the one there is not used")
-            else:
-                made._brought[tool.name] = effect, tool
+        own, wrong = tools.own_tools(directory, environ, (*made._brought, *tools.NAMES, AGENT))
+        made._brought.update((tool.name, (effect, tool)) for effect, tool in own)
         return made, wrong
 
     @property

@@ -83,6 +83,14 @@ def test_a_skill_has_a_name_and_a_description(home, workspace, text, told):
     assert {skill.name: skill.description for skill in skills.every(home, workspace).values()} == told
 
 
+def test_of_one_that_is_none_it_is_said_why(home, workspace):
+    path = write(home.root / "skills" / "big", "x" * (skills.BYTES + 1))
+    with pytest.raises(
+        UsageError, match=r"no skill 'big'; there are: none.*big/SKILL.md: it has more than 131,072 bytes"
+    ):
+        skills.find(path.name, home, workspace)
+
+
 def test_what_is_told_of_many_is_bounded(home, workspace):
     for number in range(300):
         write(home.root / "skills" / f"s{number:03}", f"---\ndescription: {'long ' * 1000}\n---\nx")
@@ -98,7 +106,7 @@ def test_a_person_has_a_skill_used(home, workspace):
     said = f"Use the skill form. Paths in it begin at {path}.\n\nFirst read table.txt.\n\nfor  me"
     assert expansion.message("/skill:form for  me", home, workspace) == said
     assert [command.name for command in expansion.found(home, workspace)] == ["/skill:form"]
-    with pytest.raises(UsageError, match="no skill 'from'; there are: form"):
+    with pytest.raises(UsageError, match=r"no skill 'from'; there are: form"):
         expansion.message("/skill:from", home, workspace)
 
 

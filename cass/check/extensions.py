@@ -1,33 +1,72 @@
-"""What extends cass here: the person's hooks, MCP servers and own tools, and what is wrong with some of them."""
+"""What extends cass here: prompts, skills, hooks, MCP servers and own tools, and what is wrong with some of them."""
 
+import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from cass import written
+from cass import skills, templates, written
 from cass.amounts import many
 from cass.check.finding import Finding, ok, warning
 from cass.config import Settings
 from cass.environment import for_tools
+from cass.errors import ConfigError
 from cass.home import Home
 from cass.hooks import Hook
 from cass.mcp import servers
 from cass.mcp.link import Link
+from cass.pattern import pattern
 from cass.rules import Rules
 from cass.toolbox import Toolbox
 from cass.visible import safe_line
 
+_PLAIN = pattern(r"~?[\w./+@-]+", re.ASCII)
+"""What bash takes as it is."""
+
 
 def look(home: Home, cwd: Path, settings: Settings | None, environ: Mapping[str, str]) -> Iterator[Finding]:
     """No server is started; own tools are asked what they are, as each chat does. `settings`: None where wrong."""
-    yield from (ok("hooks", _hook(hook)) for hook in (settings.hooks if settings else ()))
+    yield from _texts(home, cwd)
+    yield from (_hook(hook, cwd) for hook in (settings.hooks if settings else ()))
     yield from _servers(home, cwd, environ)
     yield from _tools(home, settings.rules if settings else Rules(), environ)
 
 
-def _hook(hook: Hook) -> str:
+def _texts(home: Home, cwd: Path) -> Iterator[Finding]:
+    try:
+        prompts, found = templates.every(home, cwd), skills.every(home, cwd)
+        left = [
+            *(("prompts", *one) for one in templates.unused(home, cwd)),
+            *(("skills", *one) for one in skills.unused(home, cwd)),
+        ]
+    except ConfigError:
+        return  # trust.json, which is a finding of its own
+    if prompts:
+        yield ok("prompts", ", ".join(f"/{name}" for name in prompts))
+    if found:
+        yield ok("skills", ", ".join(found))
+    for about, path, why in left:
+        yield warning(about, safe_line(f"{path} is not used: {why}"))
+
+
+def _hook(hook: Hook, cwd: Path) -> Finding:
     tools = f" ({', '.join(hook.tools)})" if hook.tools else ""
-    return safe_line(f"{hook.event}{tools}: {hook.run}")
+    text = safe_line(f"{hook.event}{tools}: {hook.run}")
+    path = _program(hook.run, cwd)
+    if path is None or os.access(path, os.X_OK):
+        return ok("hooks", text)
+    if not path.exists():
+        return warning("hooks", f"{text}: there is no {safe_line(str(path))}, so it does nothing")
+    return warning("hooks", f"{text}: it is not executable, so it does nothing", f"chmod +x {safe_line(str(path))}")
+
+
+def _program(line: str, cwd: Path) -> Path | None:
+    """The file that a line for bash begins with, where it is plainly one."""
+    first = line.split()[0]
+    if "/" not in first or not _PLAIN.fullmatch(first):
+        return None
+    return cwd / os.path.expanduser(first)
 
 
 def _servers(home: Home, cwd: Path, environ: Mapping[str, str]) -> Iterator[Finding]:

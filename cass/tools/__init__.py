@@ -37,13 +37,15 @@ def check(names: Iterable[str], known: Iterable[str], foreign: Callable[[str], b
             raise UsageError(f'--tools, or "tools" in the configuration: there is no tool {name!r}; there are {there}')
 
 
-def own_tools(directory: Path, environ: Mapping[str, str]) -> tuple[list[tuple[Effect, Tool]], list[str]]:
+def own_tools(
+    directory: Path, environ: Mapping[str, str], taken: Iterable[str] = ()
+) -> tuple[list[tuple[Effect, Tool]], list[str]]:
     """The person's own tools in `directory`, and what is wrong with others; see `cass.tools.own`."""
     if not os.path.isdir(directory):
         return [], []
     from cass.tools.own import find
 
-    return find(directory, environ)
+    return find(directory, environ, taken)
 
 
 async def call_hook(command: str, given: bytes, place: Place, limit_s: float) -> "Said":

@@ -139,7 +139,10 @@ echo '{"name": "%s", "description": "x", "does": "reads", "parameters": {"type":
 
 def test_what_extends_cass_is_listed_with_what_is_wrong_with_it(home, workspace, found):
     home.make()
-    hooks = {"before-tool": [{"run": "~/no-push", "tools": ["shell"]}], "turn-end": ["beep"]}
+    forgotten = workspace / "forgotten"
+    forgotten.write_text("#!/bin/sh\n")
+    turn_end = ["beep", str(forgotten), "/bin/sh -c 'exit 0'"]
+    hooks = {"before-tool": [{"run": "~/no-push", "tools": ["shell"]}], "turn-end": turn_end}
     home.config.write_text(json.dumps({"hooks": hooks, "ask": ["ticket", "tickets(x)"], "deny": ["shel(rm *)"]}))
     servers = {
         "files": {"command": "sh"},
@@ -153,7 +156,13 @@ def test_what_extends_cass_is_listed_with_what_is_wrong_with_it(home, workspace,
         path.write_text(OWN % name)
         path.chmod(0o700)
     got = found(status=1)  # mcp.json is open to others
-    assert got["hooks"] == [("ok", "before-tool (shell): ~/no-push", ""), ("ok", "turn-end: beep", "")]
+    gone = Path("~/no-push").expanduser()
+    assert got["hooks"] == [
+        ("warning", f"before-tool (shell): ~/no-push: there is no {gone}, so it does nothing", ""),
+        ("ok", "turn-end: beep", ""),
+        ("warning", f"turn-end: {forgotten}: it is not executable, so it does nothing", f"chmod +x {forgotten}"),
+        ("ok", "turn-end: /bin/sh -c 'exit 0'", ""),
+    ]
     assert [(level, text.partition(",")[0]) for level, text, _ in got["mcp"]] == [
         ("ok", "files: sh"),
         ("warning", "gone: no-such-program"),
@@ -166,6 +175,39 @@ def test_what_extends_cass_is_listed_with_what_is_wrong_with_it(home, workspace,
         '"ask": tickets(x)',
         '"deny": shel(rm *)',
     ]
+
+
+def test_prompts_and_skills_are_listed_with_what_lies_there_and_is_none(home, workspace, found):
+    home.make()
+    for name, text in {"review": "Read $1.", "help": "mine", "empty": "", "no name": "x", "long": "x" * 70_000}.items():
+        path = home.root / "prompts" / f"{name}.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    skill = "---\nname: form\ndescription: Fills forms.\n---\nx"
+    texts = {"form": skill, "twin": skill, "Bad.Name": "x", "empty": "", "long": "x" * 140_000}
+    for name, text in texts.items():
+        path = home.root / "skills" / name / "SKILL.md"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    (home.root / "skills" / "none").mkdir()
+    got = found()
+    assert got["prompts"][0] == ("ok", "/review", "")
+    assert got["skills"][0] == ("ok", "form", "")
+    whys = {
+        Path(text.partition(" is not used: ")[0]).relative_to(home.root).as_posix(): text.partition(" is not used: ")[2]
+        for level, text, _ in (*got["prompts"][1:], *got["skills"][1:])
+    }
+    assert whys == {
+        "prompts/empty.md": "it has no text to send",
+        "prompts/help.md": "/help is a command of cass",
+        "prompts/long.md": "it has more than 65,536 bytes",
+        "prompts/no name.md": "its name is none: a letter, then letters, digits, _ and -, 64 at most",
+        "skills/Bad.Name/SKILL.md": '"name": expected letters, digits, _ and -, 64 at most',
+        "skills/empty/SKILL.md": "it has no description",
+        "skills/long/SKILL.md": "it has more than 131,072 bytes",
+        "skills/none/SKILL.md": "there is no such file, or none that can be read",
+        "skills/twin/SKILL.md": f"there is a skill form already: {home.root / 'skills' / 'form' / 'SKILL.md'}",
+    }
 
 
 @pytest.mark.parametrize(

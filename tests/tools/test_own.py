@@ -120,12 +120,18 @@ def test_one_that_cannot_start_or_never_answers_is_said_and_the_others_are_there
     write()
     write(name="bad", schema="").write_text("#!/nowhere/at/all\n")
     write(name="hangs", schema="").write_text("#!/bin/sh\nsleep 60\n")
+    write(name="broken", schema="").write_text("#!/bin/sh\necho 'no licence' >&2\nexit 3\n")
+    write(name="forgotten").chmod(0o644)
+    write(name="headless").write_text("echo {}\n")
     (workspace.home / "tools" / "README").write_text("no executable")
-    found, wrong = own.find(workspace.home / "tools", workspace.environ, 2.0)
+    found, wrong = own.find(workspace.home / "tools", workspace.environ, patience_s=2.0)
     assert [one.name for _, one in found] == ["say"]
     assert [text.partition(": ")[2] for text in wrong] == [
-        "it does not start: No such file or directory; it is not used",
+        "it does not start: the program that its first line names is not there; it is not used",
+        "--schema: expected a JSON object; exit status 3: no licence; it is not used",
+        "it is not executable (chmod +x); it is not used",
         "--schema: no answer in time; it is not used",
+        "it does not start: a script begins with a line such as #!/bin/sh; it is not used",
     ]
 
 
@@ -155,9 +161,12 @@ def test_a_path_is_judged_as_every_tools_and_handed_over_resolved(workspace, wri
 
 def test_a_name_that_is_taken_stays_whose_it_is(workspace, write):
     write()
-    write(name="second")
+    second, third = write(name="second"), write(name="third", schema=json.dumps(SPEC | {"name": "agent"}))
     box, wrong = Toolbox().joined(workspace.home / "tools", workspace.environ)
-    assert [text.partition(": ")[2] for text in wrong] == ["there is a tool say already; the one there is not used"]
+    assert wrong == [
+        f"{second}: there is a tool say already; it is not used",
+        f"{third}: there is a tool agent already; it is not used",
+    ]
     assert box.find("say").description == "Says it."
 
 
