@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar
 
-from cass import context, decisions, inbox, presence, status
+from cass import context, decisions, inbox, presence, waiting
 from cass.decisions import Answer
 from cass.errors import CassError, ToolError
 from cass.headline import headline
@@ -31,7 +31,7 @@ _Said = TypeVar("_Said", ApprovalRequest, Approval)
 
 
 class Agent:
-    def __init__(self, files: Files, attached: int, watch: status.Watch, id: str, starting: Starting) -> None:
+    def __init__(self, files: Files, attached: int, watch: waiting.Watch, id: str, starting: Starting) -> None:
         self._files = files
         self._attached = attached
         self._watch = watch
@@ -45,7 +45,7 @@ class Agent:
     def begin(cls, files: Files, prompt: str, *, flags: Sequence[str], ask: bool, origin: dict[str, Any]) -> "Agent":
         """Send its message and start its worker, which is then on its way. Raises CassError."""
         attached = presence.attach(files)
-        watch = status.Watch(files, with_live=True)
+        watch = waiting.Watch(files, with_live=True)
         try:
             item = {"type": "message", "content": prompt, "ask": ask, "origin": {"by": "agent", **origin}}
             id = inbox.put(files, item)
@@ -85,7 +85,7 @@ class Agent:
                 yield record
             self._troubles.clear()
             if not is_running:  # it was looked at before the last news
-                gone = f"{status.gone(self._files)}; what it did until then stands in that chat"
+                gone = f"{waiting.gone(self._files)}; what it did until then stands in that chat"
                 raise ToolError(f"agent: {gone}")
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_S)

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
 
-from cass import attachments, chat, config, exchange, opening, presence, send, status, worktree
+from cass import attachments, chat, config, exchange, opening, outlook, presence, send, waiting, worktree
 from cass.config import Options
 from cass.errors import CassError, Interrupted, NoWorker
 from cass.exchange import Answer
@@ -88,7 +88,7 @@ def _cancel(watched: Watched) -> None:
             send.command(files, {"type": "cancel"})
     for files in watched.running().values():
         with suppress(CassError):
-            status.settle(files, LEAVE_S)
+            waiting.settle(files, LEAVE_S)
 
 
 def work(key: str, task: Task, home: Home | None = None, watched: Watched | None = None) -> Result:
@@ -165,7 +165,7 @@ def _result(task: Task, files: Files, answer: Answer) -> Result:
         "chat_id": files.chat_id,
         "cwd": meta.cwd if meta else str(task.cwd),
         "outcome": end.outcome,
-        "status": status.EXITS[end.outcome],
+        "status": outlook.EXITS[end.outcome],
         "answer": answer.text,
     }
     result |= {"error": end.error} if end.error else {}

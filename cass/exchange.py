@@ -4,9 +4,10 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from cass import chat, presence, send, status
+from cass import chat, presence, send, waiting
 from cass.errors import UsageError
 from cass.home import Files
+from cass.outlook import Outlook
 from cass.records import Record, TurnEnd, User
 
 
@@ -39,13 +40,13 @@ def say(
     """
     attached = presence.attach(files)
     # First of all: what ends from now on is seen, what ended before is in the chat.
-    watch = status.Watch(files, with_live=with_live)
+    watch = waiting.Watch(files, with_live=with_live)
     try:
         if id is not None and (before := repeated(files, text, id)) is not None:
             return before
         is_known = id is not None
         id = send.send(files, text, id=id, start=start, flags=flags, **how)
-        end = watch.until(status.answered(id), timeout_s, lambda: _check(files, watch, id, start, flags), tell)
+        end = watch.until(waiting.answered(id), timeout_s, lambda: _check(files, watch, id, start, flags), tell)
         assert isinstance(end, TurnEnd)
         # Of a turn that had begun before, the text may have come before as well.
         return (repeated(files, text, id) if is_known else None) or Answer(id, end, watch.outlook.last)
@@ -59,7 +60,7 @@ def repeated(files: Files, text: str, id: str) -> Answer | None:
 
     Raises UsageError where the id belongs to another message.
     """
-    outlook = status.Outlook()
+    outlook = Outlook()
     for record in chat.read(files):
         if isinstance(record, User) and record.id == id and record.content != text:
             raise UsageError(f"the id {id} belongs to another message of this chat")
@@ -69,10 +70,10 @@ def repeated(files: Files, text: str, id: str) -> Answer | None:
     return None
 
 
-def _check(files: Files, watch: status.Watch, id: str, start: bool, flags: Sequence[str]) -> None:
+def _check(files: Files, watch: waiting.Watch, id: str, start: bool, flags: Sequence[str]) -> None:
     """While nothing comes: NoWorker for a turn whose worker died, a new worker for a message that still waits."""
     if presence.is_running(files):
         return
     if id in watch.outlook.open:
-        raise status.gone(files)
+        raise waiting.gone(files)
     send.hire(files, id, start, flags)

@@ -13,9 +13,9 @@ from cass import jsonl, records
 from cass.errors import CassError
 from cass.exchange import Answer
 from cass.home import Files
+from cass.outlook import EXITS
 from cass.program import err, out
 from cass.records import Compaction, Notice, Record, Status
-from cass.status import EXITS
 
 FORMATS = ("text", "json", "stream-json")
 

@@ -171,16 +171,16 @@ def _prune(older_than: str, **given: bool) -> None:
 )
 @click.pass_context
 def _wait(ctx: click.Context, chat: str, timeout: float | None, until: str | None) -> None:
-    from cass import status
+    from cass import outlook, waiting
 
-    word, end = status.first_of(find(chat), {until or "idle"}, timeout)
+    word, end = waiting.first_of(find(chat), {until or "idle"}, timeout)
     if until not in (None, "idle"):
         if word != until:
             err(f"the chat has nothing more to do, and no {until} came")
         ctx.exit(0 if word == until else 1)
     if end is not None and end.error:
         err(f"{end.outcome}: {end.error}")
-    ctx.exit(status.EXITS[end.outcome] if end is not None else 0)
+    ctx.exit(outlook.EXITS[end.outcome] if end is not None else 0)
 
 
 @_subcommand("grep")

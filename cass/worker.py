@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cass import attachments, decisions, inbox, presence
+from cass import attachments, decisions, inbox, outlook, presence
 from cass.config import Options, Settings
 from cass.door import Door
 from cass.errors import CassError, ChatBroken, Held, Interrupted
@@ -25,7 +25,6 @@ from cass.inbox import Bell
 from cass.intake import Intake
 from cass.records import Attachment, Notice, Record, TurnEnd, User
 from cass.session import Session
-from cass.status import Outlook
 from cass.superior import Superior
 from cass.turn import Turn
 from cass.visible import safe
@@ -309,10 +308,7 @@ async def _once(
         await _serve(worker, until=inbox.put(files, item))
         if worker.end is None:
             raise Interrupted("interrupted before the turn began; the message waits in the chat")
-        outlook = Outlook()
-        for record in session.records:
-            outlook.add(record)
-        return worker.end, outlook.last
+        return worker.end, outlook.of(session.records).last
 
 
 async def _serve(worker: Worker, *, until: str | None = None, ready: Callable[[], None] = lambda: None) -> None:

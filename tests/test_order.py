@@ -25,7 +25,7 @@ ORDER = """
     tools.ls tools.read tools.grep tools.write tools.edit tools.hook tools.shell tools.fetch tools.own tools
     mcp.servers mcp.names mcp.words mcp.pipe mcp.host mcp.link mcp.manage mcp
     toolbox brought hooked desk tries summary abreast progress relay calls loop briefing questions opening heir branch
-    restore turn standing status agent agents superior session
+    restore turn standing outlook waiting agent agents superior session
     intake door worker send exchange listing stats passages
     worktree tasks ledger
     export.redaction export.document export.plain export.html export

@@ -13,7 +13,7 @@ from acp import RequestError
 from acp.interfaces import Client
 from acp.schema import AllowedOutcome, PermissionOption
 
-from cass import chat, decisions, inbox, jsonl, opening, presence, send, status
+from cass import chat, decisions, inbox, jsonl, opening, presence, send, waiting
 from cass.access import Mode
 from cass.acp.before import Before
 from cass.acp.updates import Updates
@@ -110,7 +110,7 @@ class Room:
     async def _hire(self, id: str, begun: bool) -> None:
         """A new worker for a message that still waits. Raises NoWorker for a turn whose worker died."""
         if begun:
-            raise status.gone(self.files)
+            raise waiting.gone(self.files)
         await asyncio.to_thread(send.hire, self.files, id, True, self._worker_flags())
 
     async def _tell(self, record: Record) -> None:

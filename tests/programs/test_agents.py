@@ -13,7 +13,7 @@ import pytest
 import scripted
 from stage import argv, end_worker, facts, run, wait_for
 
-from cass import catalogue, chat, decisions, inbox, presence, send, standing, status
+from cass import catalogue, chat, decisions, inbox, presence, send, standing, waiting
 from cass.agents import DEPTH, PER_TURN
 from cass.home import Files, Home
 from cass.records import Approval, Assistant, ToolResult, TurnEnd, User
@@ -57,7 +57,7 @@ def results(files: Files) -> list[ToolResult]:
 
 
 def end_of(files: Files) -> TurnEnd:
-    end = status.settle(files, 60)
+    end = waiting.settle(files, 60)
     assert end is not None
     return end
 
@@ -189,7 +189,7 @@ def test_without_agents_the_tool_is_not_offered(files, home):
 # ---- questions ------------------------------------------------------------------------------------------------------
 
 
-def waiting(files: Files) -> str:
+def question(files: Files) -> str:
     return wait_for(lambda: next((r.request_id for r in standing.look(files).pending), None), what="a question")
 
 
@@ -200,9 +200,9 @@ def test_what_an_agent_asks_can_be_answered_in_both_chats(files, home, workspace
         go=[agents("work"), scripted.says("done")], work=[shell("echo yes > made; cat made"), scripted.says("worked")]
     ) as model:
         begin(files, model, "--workspace-edit")
-        request = waiting(files)
+        request = question(files)
         agent = only(brood(home, files))
-        assert waiting(agent) == request
+        assert question(agent) == request
         said = json.loads(run("cass", "status", "--json", files.chat_id).stdout)[0]
         assert [asked["agent"] for asked in said["pending"]] == [agent.chat_id]
         answered = run("cass", verb, (files if where == "parent" else agent).chat_id, request)
@@ -236,7 +236,7 @@ def test_a_question_of_an_agents_agent_reaches_the_first_chat(files, home, works
         last=[shell("touch made"), scripted.says("made")],
     ) as model:
         begin(files, model, "--workspace-edit")
-        request = waiting(files)
+        request = question(files)
         assert run("cass", "approve", files.chat_id, request).returncode == 0
         assert end_of(files).outcome == "done"
     assert (workspace / "made").exists()
@@ -260,7 +260,7 @@ def test_a_tool_of_the_parent_cannot_answer_for_the_person(files, home, workspac
         work=[shell("true"), scripted.says("worked")],
     ) as model:
         begin(files, model, "--full-access")
-        request = waiting(files)
+        request = question(files)
         agent = only(brood(home, files))
         other = chat.create(home, cwd=workspace, provider="demo", model="m", system="You are a test.")
         command = f"{shlex.join(argv('cass', 'approve', agent.chat_id, request))}; echo status $?"
@@ -268,7 +268,7 @@ def test_a_tool_of_the_parent_cannot_answer_for_the_person(files, home, workspac
             send.send(other, "sneak", flags=["--base-url", second.base_url, "--model", "m", "--full-access"])
             end_of(other)
         assert "status 4" in results(other)[0].content
-        assert waiting(agent) == request
+        assert question(agent) == request
         assert run("cass", "deny", agent.chat_id, request).returncode == 0
         end_of(files)
 
@@ -444,7 +444,7 @@ def test_always_for_a_question_of_an_agent_holds_in_its_chat_alone(files, home, 
     again = [shell("touch made"), shell("touch made"), scripted.says("worked")]
     with Model(go=[agents("work"), shell("touch made"), scripted.says("done")], work=again) as model:
         begin(files, model, "--workspace-edit", "--no-sandbox")
-        request = waiting(files)
+        request = question(files)
         assert run("cass", "approve", "--always", files.chat_id, request).returncode == 0
         own = wait_for(lambda: next((r for r in standing.look(files).pending if r.request_id != request), None))
         assert (own.name, own.agent) == ("shell", "")

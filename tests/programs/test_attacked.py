@@ -15,7 +15,7 @@ import pytest
 import scripted
 from stage import argv, facts, run, wait_for
 
-from cass import decisions, exchange, inbox, presence, records, send, standing, status
+from cass import decisions, exchange, inbox, presence, records, send, standing, waiting
 from cass.home import Files
 from cass.records import ApprovalRequest, ToolResult, TurnEnd, User
 
@@ -51,7 +51,7 @@ def test_steering_messages_that_a_cancel_overtakes_are_heard_all_the_same(files:
         steers = [send.send(files, f"steer {n}", steer=True) for n in range(30)]
         inbox.put(files, {"type": "cancel"})
         last = exchange.say(files, "and now?", timeout_s=60).id
-        status.settle(files, 60)
+        waiting.settle(files, 60)
     assert Counter(said(files)) == Counter([first, *steers, last])
     assert inbox.is_empty(files)
     assert server.problems == []
@@ -185,7 +185,7 @@ def test_only_what_was_shown_is_approved(files: Files) -> None:
         assert not bare["ok"]
         allowed = {"do": "approve", "request_id": asked.request_id, "digest": decisions.digest(asked)}
         assert decisions.ask(files, allowed) == {"ok": True}
-        status.settle(files, 20)
+        waiting.settle(files, 20)
 
 
 def test_a_file_that_changed_while_it_was_asked_about_is_asked_about_again(files: Files, workspace: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_file_that_changed_while_it_was_asked_about_is_asked_about_again(files
         assert (workspace / ".envrc").read_text() == "a b\nb too\n"
         assert second.diff == "@@ -1,2 +1,2 @@\n-a b\n-b too\n+a c\n+c too\n"
         assert run("cass", "approve", files.chat_id, second.request_id).returncode == 0
-        status.settle(files, 20)
+        waiting.settle(files, 20)
     assert (workspace / ".envrc").read_text() == "a c\nc too\n"
     refused, done = (result for result in facts(files, ToolResult) if isinstance(result, ToolResult))
     assert "changed after the user was asked" in refused.content
@@ -226,7 +226,7 @@ def test_what_a_tool_left_behind_cannot_decide_for_the_next_worker(files: Files)
         assert refused.returncode == 4
         assert "a tool must not decide" in refused.stderr
         assert run("cass", "approve", files.chat_id, asked.request_id).returncode == 0
-        status.settle(files, 20)
+        waiting.settle(files, 20)
 
 
 def test_a_tool_cannot_get_a_wider_mode_by_starting_a_worker_itself(files: Files) -> None:
@@ -235,7 +235,7 @@ def test_a_tool_cannot_get_a_wider_mode_by_starting_a_worker_itself(files: Files
     with scripted.Server([shell(command), scripted.says("done")]) as server:
         send.send(files, "go", ask=True, flags=[*flags(server, "--workspace-edit"), "--no-sandbox"])
         assert run("cass", "approve", files.chat_id, pending(files).request_id).returncode == 0
-        status.settle(files, 30)
+        waiting.settle(files, 30)
     (result,) = facts(files, ToolResult)
     assert isinstance(result, ToolResult)
     assert '"mode":"full-access"' not in result.content

@@ -10,7 +10,7 @@ import pytest
 import scripted
 from stage import argv, facts, run, wait_for
 
-from cass import chat, exchange, presence, send, standing, status
+from cass import chat, exchange, presence, send, standing, waiting
 from cass.home import Files
 from cass.records import Approval, ToolResult, TurnEnd
 
@@ -65,7 +65,7 @@ def test_what_a_tool_started_is_refused_at_the_socket_of_any_chat(
                 tool = f"env -u CASS_CHAT PATH=/bin:/usr/bin setsid {shell(*approve)} 2>{said}.new; "
                 tool += f"echo $? $(cat {said}.new) > {said}"
         begin(files, server.base_url, "--full-access", "run it")
-        status.settle(files, 60)
+        waiting.settle(files, 60)
         wait_for(lambda: said.exists() and said.read_text())
         code, _, words = said.read_text().partition(" ")
         assert code == "4"
@@ -73,7 +73,7 @@ def test_what_a_tool_started_is_refused_at_the_socket_of_any_chat(
         assert pending(other) == request
 
         assert run("cass", "approve", other.chat_id, request).returncode == 0
-        end = status.settle(other, 60)
+        end = waiting.settle(other, 60)
     assert end is not None
     assert end.outcome == "done"
     (approval,) = facts(other, Approval)
@@ -98,7 +98,7 @@ def test_an_approval_from_another_terminal_lets_the_call_run_and_later_answers_h
         request = pending(files)
         first = run("cass", "approve", files.chat_id, request)
         second = run("cass", "deny", files.chat_id, request)
-        status.settle(files, 30)
+        waiting.settle(files, 30)
     assert (first.returncode, second.returncode) == (0, 1)
     assert "already decided: approved by" in second.stderr
     (result,) = facts(files, ToolResult)
@@ -110,7 +110,7 @@ def test_a_denial_with_a_reason_reaches_the_model(files: Files) -> None:
     with scripted.Server([asks_for("rm -rf ."), scripted.says("sorry")]) as server:
         begin(files, server.base_url, "--workspace-edit", "do it")
         assert run("cass", "deny", files.chat_id, pending(files), "--reason", "too much").returncode == 0
-        status.settle(files, 30)
+        waiting.settle(files, 30)
         told = server.asked[1].body["messages"][-1]
     assert told["content"] == "Error: the user denied it: too much"
     assert server.problems == []
@@ -121,7 +121,7 @@ def test_always_gives_the_rule_for_the_life_of_the_worker_and_no_longer(files: F
     with scripted.Server([*steps, scripted.says("two")]) as server:
         begin(files, server.base_url, "--workspace-edit", "do it twice")
         assert run("cass", "approve", files.chat_id, pending(files), "--always").returncode == 0
-        status.settle(files, 30)
+        waiting.settle(files, 30)
         send.stop(files, 10)
         begin(files, server.base_url, "--workspace-edit", "and again")
         assert pending(files)
@@ -151,7 +151,7 @@ def test_text_on_the_bell_or_in_the_inbox_is_never_a_decision(files: Files) -> N
         wait_for(lambda: any(name.startswith(".bad-") for name in os.listdir(files.inbox)))
         assert pending(files) == request
         assert run("cass", "deny", files.chat_id, request).returncode == 0
-        status.settle(files, 30)
+        waiting.settle(files, 30)
     assert [r.decision for r in facts(files, Approval) if isinstance(r, Approval)] == ["denied"]
 
 
@@ -164,7 +164,7 @@ def test_a_narrower_mode_holds_at_once_also_for_what_is_approved_after_it(files:
         assert decisions.ask(files, {"do": "mode", "mode": "read-only"}) == {"ok": True}
         seen = decisions.digest(next(r for r in standing.look(files).pending if r.request_id == request))
         assert decisions.ask(files, {"do": "approve", "request_id": request, "digest": seen})["ok"]
-        status.settle(files, 30)
+        waiting.settle(files, 30)
     (result,) = facts(files, ToolResult)
     assert isinstance(result, ToolResult)
     assert "unavailable in read-only mode" in result.content

@@ -52,15 +52,15 @@ with open(draft, "w") as out:
 ONE_BY_ONE = """
 import sys
 from pathlib import Path
-from cass import presence, send, status
+from cass import presence, send, waiting
 from cass.home import Home
 home, chat_id, count = sys.argv[1:]
 files, workers = Home(Path(home)).files(chat_id), set()
 for n in range(int(count)):
-    watch = status.Watch(files)
+    watch = waiting.Watch(files)
     id = send.send(files, f"hello {n}", flags=["--idle", "0"])
     workers.add(presence.holder(files).get("pid"))
-    watch.until(status.answered(id), 60)
+    watch.until(waiting.answered(id), 60)
 print(len(workers))
 """
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from stage import facts, run, wait_for
 
-from cass import catalogue, inbox, records, status
+from cass import catalogue, inbox, outlook, records
 from cass.commands import SUBCOMMANDS
 from cass.records import Assistant, User
 from tests import drawn
@@ -142,7 +142,7 @@ def test_an_example_with_tmux_works_as_it_stands(text, tmux, tmp_path):
 
 def test_the_table_of_statuses_is_that_of_the_programs():
     rows = dict(re.findall(r"^\| (\d+) \| (\S+?)[,:]? ", DOCS, re.MULTILINE))
-    assert {outcome: str(number) for outcome, number in status.EXITS.items()}.items() <= {
+    assert {outcome: str(number) for outcome, number in outlook.EXITS.items()}.items() <= {
         word: number for number, word in rows.items()
     }.items()
     assert {"2", "69", "124"} <= rows.keys()

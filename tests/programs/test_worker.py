@@ -9,7 +9,7 @@ import pytest
 import scripted
 from stage import argv, facts, run, wait_for
 
-from cass import exchange, inbox, presence, send, standing, status
+from cass import exchange, inbox, presence, send, standing, waiting
 from cass.home import Files
 from cass.records import Assistant, Compaction, Delta, Notice, ToolResult, TurnEnd, User
 from cass.tail import Tail
@@ -34,7 +34,7 @@ def test_messages_put_while_a_turn_runs_are_answered_in_their_order(files: Files
     with scripted.Server(lambda asked: scripted.says("ok", delay_s=0.02)) as server:
         for n in range(5):
             send.send(files, f"message {n}", flags=flags(server))
-        status.settle(files, 30)
+        waiting.settle(files, 30)
         said = [user.content for user in facts(files, User) if isinstance(user, User)]
     assert said == [f"message {n}" for n in range(5)]
     assert outcomes(files) == ["done"] * 5
@@ -53,7 +53,7 @@ def test_a_steering_message_is_heard_when_the_running_call_ends_and_the_rest_is_
         wait_for((workspace / "begun").exists)
         second = send.send(files, "stop, do only one", steer=True)
         (workspace / "go").touch()
-        status.settle(files, 30)
+        waiting.settle(files, 30)
         asked = server.asked[1].body["messages"]
     assert not (workspace / "never").exists()
     assert asked[-2]["content"] == "Error: not run: the user wrote"
@@ -82,7 +82,7 @@ def test_cancel_ends_a_turn_at_once_and_the_next_request_is_valid(phase: str, fi
         else:
             wait_for((workspace / "begun").exists)
         assert run("cass", "cancel", files.chat_id, timeout=10).returncode == 0
-        status.settle(files, 5)
+        waiting.settle(files, 5)
         answer = exchange.say(files, "hi", timeout_s=30)
     assert answer.text == "hello again"
     assert outcomes(files) == ["cancelled", "done"]

@@ -1,53 +1,14 @@
-"""What of a chat is open: messages without an end of their turn; and waiting until there is none."""
+"""Waiting for a chat: for news of it, for the answer to a message, until nothing of it is open."""
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
 
-from cass import inbox, presence, standing
+from cass import inbox, outlook, presence, standing
 from cass.errors import NoWorker, WaitedTooLong
 from cass.home import Files
-from cass.records import Assistant, Record, TurnEnd, User
+from cass.outlook import Outlook
+from cass.records import Record, TurnEnd
 from cass.tail import Tail
-
-EXITS = {"done": 0, "failed": 1, "blocked": 4, "cancelled": 130}
-"""Exit status by how a turn ended; the others are those of `errors`."""
-
-
-@dataclass
-class Outlook:
-    """A fold of a chat: enough to say whether it has more to do."""
-
-    last: str = ""
-    """The text of the last answer to the last message."""
-    end: TurnEnd | None = None
-    open: dict[str, User] = field(default_factory=dict)
-    """Messages that no end of a turn answers yet."""
-
-    def add(self, record: Record) -> None:
-        match record:
-            case User():
-                self.open[record.id] = record
-                self.last = ""
-            case Assistant(content=content) if content.strip() and record.stop != "error":
-                self.last = content
-            case TurnEnd():
-                self.end = record
-                for id in record.answers:
-                    self.open.pop(id, None)
-
-
-def look(files: Files) -> Outlook:
-    """What the end of the chat says now."""
-    outlook = Outlook()
-    facts = Tail.last(files.chat)
-    for record in facts.read():
-        outlook.add(record)
-    facts.close()
-    return outlook
-
-
-# ---- waiting --------------------------------------------------------------------------------------------------------
 
 _SHORTEST_S = 0.0005
 _LONGEST_S = 0.05
@@ -118,10 +79,10 @@ def settle(files: Files, timeout_s: float | None = None) -> TurnEnd | None:
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
         running = presence.is_running(files)
-        outlook = look(files)
+        now = outlook.look(files)
         waits = not inbox.is_empty(files)
-        if not waits and not outlook.open:
-            return outlook.end
+        if not waits and not now.open:
+            return now.end
         if not running and not presence.is_running(files):
             raise gone(files)
         if deadline is not None and time.monotonic() >= deadline:
@@ -139,7 +100,7 @@ def first_of(files: Files, words: Collection[str], timeout_s: float | None = Non
     while True:
         if "approval" in words and standing.look(files).pending:
             return "approval", None
-        if "message" in words and inbox.is_empty(files) and look(files).last:
+        if "message" in words and inbox.is_empty(files) and outlook.look(files).last:
             return "message", None
         if is_idle:
             return "idle", end
