@@ -59,10 +59,11 @@ class Agent:
 
     async def pieces(self) -> AsyncGenerator[Piece, None]:
         """What it does, a line each, what it asks, and the outcome. Closed or cancelled, it cancels the turn."""
-        yield f"chat {self._files.chat_id}\n"
+        starting = asyncio.create_task(asyncio.to_thread(self._starting.wait))
         try:
+            yield f"chat {self._files.chat_id}\n"
             try:
-                await asyncio.to_thread(self._starting.wait)
+                await starting
             except CassError as e:
                 raise ToolError(f"agent: its worker did not start: {e}") from e
             async with aclosing(self._news()) as news:
@@ -72,6 +73,8 @@ class Agent:
             assert self._end is not None
             yield self._outcome(self._end)
         finally:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
             await self._close()
 
     async def _news(self) -> AsyncGenerator[Record, None]:

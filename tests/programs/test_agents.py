@@ -1,5 +1,6 @@
 """Agents: chats that the tool `agent` begins, with workers of their own; what they may, who decides, how they end."""
 
+import asyncio
 import json
 import os
 import shlex
@@ -14,6 +15,7 @@ import scripted
 from stage import argv, end_worker, facts, run, wait_for
 
 from cass import catalogue, chat, decisions, inbox, presence, send, standing, waiting
+from cass.agent import Agent
 from cass.agents import DEPTH, PER_TURN
 from cass.home import Files, Home
 from cass.records import Approval, Assistant, ToolResult, TurnEnd, User
@@ -314,6 +316,20 @@ def test_cancelling_the_chat_cancels_its_agents(files, home, workspace, model):
     assert end_of(agent).outcome == "cancelled"
     wait_for(lambda: not presence.is_running(agent))
     assert results(files)[0].content.startswith("Error: cancelled by the user\nchat ")
+
+
+def test_an_agent_that_is_left_at_once_does_nothing_more(files, home, workspace):
+    async def leave() -> None:
+        origin = {"chat": files.chat_id, "call": "c", "pid": os.getpid()}
+        pieces = Agent.begin(files, "go", flags=["--idle", "0"], ask=False, origin=origin).pieces()
+        assert await anext(pieces) == f"chat {files.chat_id}\n"
+        await pieces.aclose()
+
+    asyncio.run(leave())
+    assert not presence.is_needed(files)
+    assert inbox.waiting(files) == []
+    wait_for(lambda: not presence.is_running(files))
+    assert [end.outcome for end in facts(files, TurnEnd)] in ([], ["cancelled"])
 
 
 def test_an_agent_that_is_cancelled_is_an_error_that_the_model_reads(files, home, workspace, model):
