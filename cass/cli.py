@@ -49,6 +49,22 @@ TRIES = 3
 """Answers that are asked for until one fits a schema."""
 
 
+_ELSEWHERE = {
+    "help": "--help",
+    "version": "--version",
+    "resume": "--resume",
+    "continue": "--continue",
+    "run": "-p",
+    "exec": "-p",
+    **dict.fromkeys(("list", "sessions", "history", "chats"), "ls"),
+    **dict.fromkeys(("doctor", "config"), "check"),
+    **dict.fromkeys(("init", "configure", "auth"), "setup"),
+    "logs": "paths",
+    "serve": "acp",
+}
+"""What other programs call it."""
+
+
 class _Cass(Programs):
     """`cass`; its subcommands are loaded when one is asked for."""
 
@@ -69,9 +85,17 @@ class _Cass(Programs):
             ctx.params["prompt"] = args[0]
             self._take(ctx, args[1:])
             return PROMPT, click.Command(PROMPT), []
-        if self.get_command(ctx, args[0]) is None and " " in args[0]:
-            raise UsageError(f"no command {args[0]!r}; to ask it: cass -p TEXT")
+        if self.get_command(ctx, args[0]) is None:
+            raise UsageError(f"no command {args[0]!r}{self._meant(ctx, args[0])}; to ask it: cass -p TEXT")
         return super().resolve_command(ctx, args)
+
+    def _meant(self, ctx: click.Context, word: str) -> str:
+        """What somebody may have meant who gives `word` as a command."""
+        from difflib import get_close_matches
+
+        names = self.list_commands(ctx)
+        near = [_ELSEWHERE[word]] if word in _ELSEWHERE else get_close_matches(word, names, 1)
+        return f"; did you mean cass {near[0]}" if near else "; cass --help lists them"
 
     def _take(self, ctx: click.Context, args: list[str]) -> None:
         """Take the options that stand behind a prompt. Raises UsageError for anything else there."""
@@ -89,10 +113,10 @@ def _optional(name: str, bare: str, metavar: str, help: str, *more: str) -> Call
 @click.group(
     cls=_Cass,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="A CHAT is any unique part of an id, or '.': $CASS_CHAT, else the latest chat of this directory.",
 )
-@_optional("resume", LIST, "[CHAT]", "Go on with a chat; alone: list those of this directory.", "--resume")
+@_optional("resume", LIST, "[CHAT]", "Go on with a chat; alone: list those of this directory.", "-r", "--resume")
+@click.option("-c", "--continue", "latest", is_flag=True, help="The same as: --resume .")
 @_optional("prompt", READ_STDIN, "[TEXT]", "One turn, the answer on standard output.", "-p", "--print")
 @click.option("--ask", is_flag=True, help="With -p: wait for approvals, from another terminal, instead of denying.")
 @click.option(
@@ -117,6 +141,8 @@ def cass(ctx: click.Context, /, **given: Any) -> None:
     ctx.obj = PROGRAMS
     if ctx.invoked_subcommand not in (None, PROMPT):
         return
+    if given.pop("latest"):
+        given["resume"] = given["resume"] or "."
     if given["attach"] and given["prompt"] is None:
         raise UsageError("--attach goes with -p; in a chat name the image in the message: @picture.png")
     if given["worktree"] is not None:
@@ -197,7 +223,9 @@ def _schema(path: "Path") -> Any:
     try:
         from cass.schema import Schema
     except ModuleNotFoundError:
-        raise UsageError("--schema needs the package jsonschema: install cassady[schema]") from None
+        from cass import extras
+
+        raise UsageError(f"--schema needs a package: {extras.adding('schema')}") from None
     return Schema(path)
 
 

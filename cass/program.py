@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 class _Reporting:
     """Prints an error that the person can act on as one message, and ends with its status."""
 
+    def __init__(self, *given: Any, context_settings: "dict[str, Any] | None" = None, **more: Any) -> None:
+        settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100, **(context_settings or {})}
+        super().__init__(*given, context_settings=settings, **more)  # type: ignore[call-arg]
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)  # type: ignore[misc]
@@ -110,6 +114,13 @@ def as_path(ctx: click.Context, option: click.Parameter, value: str | None) -> "
     return None if value is None else Path(value)
 
 
+def _as_directory(ctx: click.Context, option: click.Parameter, value: str | None) -> "Path | None":
+    path = as_path(ctx, option, value)
+    if path is not None and not path.expanduser().is_dir():
+        raise click.BadParameter(f"{value!r} is no directory.", ctx, option)
+    return path
+
+
 def _as_tools(ctx: click.Context, option: click.Parameter, value: str | None) -> tuple[str, ...] | None:
     """Names between commas. One that is surely wrong makes no chat; the person's own tools only a worker knows."""
     if value is None:
@@ -148,7 +159,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         "--tools", callback=_as_tools, metavar="NAMES", help="Offer only these tools, such as read,grep; '' for none."
     ),
     click.option("--config", callback=as_path, metavar="FILE", help="Use FILE in place of config.json."),
-    click.option("--cwd", callback=as_path, metavar="DIR", help="The workspace; default: this directory."),
+    click.option("--cwd", callback=_as_directory, metavar="DIR", help="The workspace; default: this directory."),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cass import catalogue, commands, itself, listing
+from cass import catalogue, commands, extras, itself, listing
 from cass.errors import ConfigError, UsageError
 from cass.flags import flags
 from cass.home import Files, Home
@@ -134,7 +134,7 @@ def _runner(jobs: int, address: str | None) -> "Runner":
     try:
         from cass import scheduler
     except ModuleNotFoundError:
-        raise UsageError("--dask needs the package distributed: install cassady[dask]") from None
+        raise UsageError(f"--dask needs a package: {extras.adding('dask')}") from None
     return scheduler.runner(Home.find(), address)
 
 
@@ -304,7 +304,9 @@ def _acp(**given: Any) -> None:
     try:
         from cass.acp import server
     except ModuleNotFoundError as e:
-        raise ConfigError("cass acp needs a package: pip install 'cassady[acp]'") from e
+        raise ConfigError(f"cass acp needs a package: {extras.adding('acp')}") from e
+    if sys.stdin.isatty():
+        err("cass acp waits for the JSON-RPC of an editor, which starts it itself: docs/editors.md; Ctrl-C ends it")
     server.run(Home.find(), options(given), flags(given | {"mode": None, "cwd": None}))
 
 

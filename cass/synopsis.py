@@ -77,11 +77,10 @@ def programs(commands: Mapping[str, click.Command]) -> dict[str, Program]:
 def _program(name: str, command: click.Command) -> Program:
     context = click.Context(command, info_name=name)
     options = [_option(param) for param in command.params if isinstance(param, click.Option) and not param.hidden]
-    help = HELP if "-h" in command.get_help_option_names(context) else Option(("--help",), HELP.help)
     return Program(
         name,
         " ".join((command.help or "").split()),
-        (*options, help),
+        (*options, HELP),
         tuple(_value(param, param.metavar or "") for param in command.params if isinstance(param, click.Argument)),
         tuple(_subcommands(command, context)),
         command.epilog or "",

@@ -7,6 +7,7 @@ import asyncio
 import binascii
 import contextlib
 import os
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -58,7 +59,14 @@ FAILED = -32603
 
 
 def run(home: Home, options: Options, flags: Sequence[str]) -> None:
-    """Serve until standard input ends. `flags` say for a worker what `options` say, but for the mode."""
+    """Serve until standard input ends. `flags` say for a worker what `options` say, but for the mode.
+
+    Raises UsageError where standard input or output can be no editor's: a file, or ``/dev/null``.
+    """
+    for name, fd in (("input", 0), ("output", 1)):
+        kind = os.fstat(fd).st_mode
+        if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or os.isatty(fd)):
+            raise UsageError(f"cass acp is started by an editor, over pipes, and standard {name} is none")
     asyncio.run(_run(Server(home, options, flags)))
 
 

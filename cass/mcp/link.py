@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from cass import jsonl
+from cass import extras, jsonl
 from cass.access import Action, Effect
 from cass.errors import ToolError
 from cass.home import Files, Home, create_private, make_private
@@ -30,7 +30,6 @@ from cass.tools.paths import Place
 from cass.tools.tool import Arguments, Outcome, Tool
 from cass.visible import safe, safe_line
 
-MISSING = "MCP needs more than cass itself: pip install 'cassady[mcp]'"
 LINE_BYTES = 64 << 20
 """Of what the host says in one line; it cuts what is longer."""
 STALE_S = 24 * 3600
@@ -94,7 +93,9 @@ class Link:
     @property
     def problem(self) -> str | None:
         """Why no server can be asked at all."""
-        return MISSING if self.servers and find_spec("mcp") is None else None
+        if self.servers and find_spec("mcp") is None:
+            return f"MCP needs more than cass itself: {extras.adding('mcp')}"
+        return None
 
     @property
     def secrets(self) -> tuple[str, ...]:

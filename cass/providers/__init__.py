@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cass import extras
 from cass.config import Connection
 from cass.context import Request
 from cass.errors import ConfigError
@@ -84,7 +85,7 @@ def open_ring() -> Any:
     try:
         from cass.providers import ring as found
     except ModuleNotFoundError as e:
-        raise ConfigError("the system's keyring needs a package: pip install 'cassady[keyring]'") from e
+        raise ConfigError(f"the system's keyring needs a package: {extras.adding('keyring')}") from e
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from cass import gguf
+from cass import extras, gguf
 from cass.config import Connection
 from cass.context import Request
 from cass.errors import ProviderError
@@ -83,7 +83,7 @@ def _why(log: IO[bytes]) -> str:
     log.seek(0)
     words = log.read().decode("utf-8", "replace").strip()
     if "No module named 'xllamacpp'" in words:
-        return "llama.cpp is not installed: pip install 'cassady[local]'"
+        return f"llama.cpp is not installed: {extras.adding('local')}"
     lines = [line for line in words.splitlines() if "error" in line.lower()] or words.splitlines()[-3:]
     with suppress(IndexError):
         lines = [lines[0], *lines[-2:]] if len(lines) > 3 else lines

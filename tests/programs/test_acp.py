@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sessions import asynchronous
 from stage import argv, end_worker, facts, run, script, wait_for
 
-from cass import catalogue, presence
+from cass import catalogue, extras, presence
 from cass import chat as chats
 from cass.records import Approval, Assistant, TurnEnd, User
 from tests import drawn
@@ -395,7 +395,16 @@ def test_without_its_package_it_says_what_to_install():
     code = "import sys; sys.modules['acp'] = None; from cass.cli import cass; cass(['acp'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "pip install 'cassady[acp]'" in done.stderr
+    assert extras.adding("acp") in done.stderr
+
+
+def test_what_can_be_no_editors_end_is_said(tmp_path):
+    with open(os.devnull, "rb") as nothing, open(tmp_path / "file", "wb") as file:
+        for given, name in (({"stdin": nothing, "stdout": subprocess.PIPE}, "input"), ({"stdout": file}, "output")):
+            streams = {"stdin": subprocess.PIPE, **given}
+            done = subprocess.run(argv("cass", "acp"), **streams, stderr=subprocess.PIPE, check=False, timeout=60)
+            assert done.returncode == 2
+            assert f"is started by an editor, over pipes, and standard {name} is none" in done.stderr.decode()
 
 
 # ---- a hostile editor -----------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pytest
 from stage import argv, end_worker, facts, run, wait_for
 from terminal import Pty
 
-from cass import __version__, catalogue, inbox, jsonl, presence, records
+from cass import __version__, catalogue, cli, inbox, jsonl, presence, records
 from cass.home import Files, Home
 from cass.records import Approval, Assistant, Meta, TurnEnd, User
 
@@ -74,7 +74,7 @@ def test_without_a_key_it_works_on_the_persons_own_files_and_says_that_it_is_the
         (ASKING, ["--readonly"], 0, ""),
         ({"text": "x"}, ["--provider", "openai"], 2, "set OPENAI_API_KEY"),
         ({"text": "x"}, ["--provider", "nobody"], 2, "nobody"),
-        ({"text": "x"}, ["--cwd", "/none/such"], 1, "/none/such"),
+        ({"text": "x"}, ["--cwd", "/none/such"], 2, "/none/such"),
         ({"text": "x"}, ["--workspace-edit", "--cwd", "/"], 2, "cannot be the workspace"),
         ({"text": "x"}, ["--config", "/none.json"], 2, "/none.json"),
         ({"text": "x"}, ["--max-turns", "0"], 2, "--max-turns"),
@@ -521,6 +521,41 @@ def test_cassady_is_cass(scripted):
     assert run("cassady", "prune", "zzz").stderr.startswith("Usage: cassady")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["resume"], "did you mean cass --resume; to ask it: cass -p TEXT"),
+        (["logn"], "did you mean cass login; to ask it: cass -p TEXT"),
+        (["zzzz"], "cass --help lists them; to ask it: cass -p TEXT"),
+        (["fix the bug"], "cass --help lists them; to ask it: cass -p TEXT"),
+    ],
+)
+def test_a_word_that_is_no_command_is_answered_with_what_may_be_meant(workspace, words, said):
+    done = run("cass", *words)
+    assert (done.returncode, done.stderr) == (2, f"cass: no command {words[0]!r}; {said}\n")
+
+
+def test_what_else_a_command_may_be_called_leads_to_one_that_there_is():
+    for meant in set(cli._ELSEWHERE.values()):
+        assert run("cass", *meant.split(), "--help").returncode == 0
+
+
+def test_continue_goes_on_with_the_latest_chat_of_this_directory(home, workspace):
+    run("cass", "-p", "list .")
+    assert run("cass", "-c", "-p", "find TODO").returncode == 0
+    assert run("cass", "-p", "--continue", "find FIXME").returncode == 0
+    (chat,) = catalogue.ids(home)
+    assert len(facts(home.files(chat), User)) == 3
+
+
+@pytest.mark.parametrize("program", [["cass", "-p", "hi"], ["cass-agent", "x"]])
+def test_a_workspace_that_is_no_directory_is_wrong_usage_and_makes_no_chat(home, workspace, program):
+    done = run(*program, "--cwd", str(workspace / "typo"))
+    assert done.returncode == 2
+    assert f"Invalid value for '--cwd': '{workspace / 'typo'}' is no directory." in done.stderr
+    assert catalogue.ids(home) == []
+
+
 def test_a_chat_needs_a_terminal(workspace):
     for arguments in ([], ["--resume", "x"]):
         done = run("cass", *arguments)
@@ -529,8 +564,9 @@ def test_a_chat_needs_a_terminal(workspace):
 
 
 @pytest.mark.parametrize("program", ["cass", "cassady", "cass-agent", "cass-view", "cass-compose", "cass-send"])
-def test_every_program_has_help(program):
-    done = run(program, "--help")
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_every_program_has_help(program, flag):
+    done = run(program, flag)
     assert done.returncode == 0
     assert done.stdout.startswith(f"Usage: {program}")
 
