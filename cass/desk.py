@@ -1,4 +1,4 @@
-"""The desk: what a turn works with. Its owner keeps it up to date and answers what is asked."""
+"""The desk: what a turn works with."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from cass.tools.paths import Place
 
 @dataclass
 class Desk:
-    """What a turn works with. Its owner keeps `records` up to date and answers what is asked."""
+    """Its owner keeps `records` up to date and answers what is asked."""
 
     records: list[Record]
     provider: Provider
@@ -65,7 +65,6 @@ class Desk:
     """Whether the person was told that the context fills up."""
     secrets: tuple[str, ...] = ()
     """API keys, and what tools are not given: no tool may put them out."""
-
     refused: Refused = lambda _: ""
     """Why the model in use is not shown an image."""
     image: Callable[[Attachment], bytes | None] = lambda _: None
@@ -93,7 +92,7 @@ class Desk:
 
     def used(self) -> int | None:
         """Tokens of the context in use, as far as it was reported, and estimated."""
-        tools = self.toolbox.schemas(self.mode) if self.supports_tools else ()
+        tools = self.toolbox.schemas(self.mode, self.rules) if self.supports_tools else ()
         return context.used(self.records, self.max_tool_output, tools)
 
     def status(self, state: str, detail: str | None = None) -> Status:

@@ -584,6 +584,15 @@ async def test_a_tool_has_ended_before_its_cancelled_turn_does(make, workspace):
 # ---- a context that fills up -----------------------------------------------------------------------------------------
 
 
+def test_the_context_in_use_holds_the_tools_that_a_rule_adds_to_the_mode(make):
+    desk = make(records=[System(content="You are a test."), user()])
+    allowed = replace(desk, rules=Rules(allow=("fetch(https://docs.example/*)",)))
+    assert {"fetch"} == {one["name"] for one in allowed.request(allowed.records, desk.mode).tools} - {
+        one["name"] for one in desk.request(desk.records, desk.mode).tools
+    }
+    assert allowed.used() > desk.used()
+
+
 def past(desk: Desk, count: int = 6, size: int = 4_000, used: int = 0) -> None:
     """Give `desk` a history of `count` turns of `size` characters; the last answer reported `used` tokens."""
     for number in range(count):
