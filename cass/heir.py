@@ -13,7 +13,6 @@ from cass.errors import CassError
 from cass.home import Files
 from cass.records import (
     Assistant,
-    BadRecord,
     Fact,
     Meta,
     Record,
@@ -21,7 +20,6 @@ from cass.records import (
     ToolResult,
     TurnEnd,
     User,
-    decode,
     encode,
 )
 
@@ -40,12 +38,8 @@ def find(files: Files) -> Files | None:
     """The latest chat that goes on from `files`; None where there is none yet."""
     for chat_id in sorted(catalogue.ids(files.home), reverse=True):
         other = files.home.files(chat_id)
-        try:
-            with open(other.chat, "rb") as file:
-                first = decode(file.readline(1 << 16))
-        except (OSError, BadRecord):
-            continue
-        if isinstance(first, Meta) and first.parent_chat_id == files.chat_id and not first.branch_from:
+        first = chat.first(other)
+        if first is not None and first.parent_chat_id == files.chat_id and not first.branch_from:
             return other
     return None
 

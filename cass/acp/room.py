@@ -19,6 +19,7 @@ from cass.acp.before import Before
 from cass.acp.updates import Updates
 from cass.composer.seat import Seat
 from cass.errors import CassError, UsageError
+from cass.flags import flags
 from cass.home import Files
 from cass.records import ApprovalRequest, Assistant, Fact, Record, Status, TurnEnd, User
 from cass.values import Attachment
@@ -120,8 +121,7 @@ class Room:
             await self._client.session_update(self.files.chat_id, update)
 
     def _worker_flags(self) -> list[str]:
-        mode = "--readonly" if self.mode is Mode.READ_ONLY else f"--{self.mode}"
-        return [*self._flags, mode]
+        return [*self._flags, *flags({"mode": self.mode})]
 
     def cancel(self) -> None:
         """Take the message back where it still waits; else interrupt the turn."""
