@@ -33,7 +33,7 @@ ORDER = """
     viewer.render viewer.since viewer.reading viewer.page viewer.surface viewer.watch viewer.screen viewer.view viewer
     composer.history composer.draft composer.pastes composer.rows composer.question composer.frames composer.foreground
     composer.attention composer.git composer.panes composer.transcript composer.helper composer.clipboard
-    composer.enclosures composer.seat composer.subcommand composer.agents composer.branching composer.words
+    composer.mentions composer.seat composer.subcommand composer.agents composer.branching composer.words
     composer.employer composer.expansion composer.footer composer.tree composer.paths composer.completion
     composer.models composer.keys composer.terminal composer.recall composer.folded composer.console composer.picker
     composer.pager composer.errands composer.choice composer.slash composer.asking composer.keyboard composer.compose

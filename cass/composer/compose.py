@@ -19,7 +19,7 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.output import Output
 
 from cass import commands, jsonl, preferences
-from cass.composer import enclosures, expansion, footer, helper, keys, models, pager, picker
+from cass.composer import expansion, footer, helper, keys, mentions, models, pager, picker
 from cass.composer.asking import Asking
 from cass.composer.attention import Attention
 from cass.composer.branching import Branching
@@ -388,17 +388,17 @@ class Composer:
     def _obey(self, text: str, steer: bool) -> None:
         text = commands.completed(text, self.own_commands()) if text.startswith("/") else text
         if message := expansion.message(text, self.seat.files.home, Path(self.cwd())):
-            self._send(message, steer=steer, attached=self._enclosed())
+            self._send(message, steer=steer, attached=self._mentioned())
         elif commands.is_command(text):
             self._slash.run(text)
         elif text.startswith("!"):
             self.do(self._shell(text))
         else:
-            self._send(text, steer=steer, attached=self._enclosed())
+            self._send(text, steer=steer, attached=self._mentioned())
 
-    def _enclosed(self) -> tuple[Attachment, ...]:
+    def _mentioned(self) -> tuple[Attachment, ...]:
         """The images that the draft names where it can be seen: no paste that is folded does. Raises UsageError."""
-        return enclosures.found(self.console.draft.text, self.seat.files.home, self.cwd())
+        return mentions.found(self.console.draft.text, self.seat.files.home, self.cwd())
 
     async def _shell(self, text: str) -> None:
         is_sent = not text.startswith("!!")

@@ -11,7 +11,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.search import SearchDirection, start_search
 
 from cass.access import Mode
-from cass.composer import enclosures, keys
+from cass.composer import keys, mentions
 from cass.composer.asking import Asking
 from cass.composer.attention import Attention
 from cass.composer.branching import Branching
@@ -85,7 +85,7 @@ class Keyboard:
         if is_draft and not text:  # what terminals make of an image on the clipboard
             self.paste_image(event)
             return
-        if is_draft and (images := enclosures.pasted(text, self._composer.cwd())):
+        if is_draft and (images := mentions.pasted(text, self._composer.cwd())):
             self._insert_word(images)
             return
         event.current_buffer.insert_text(self._composer.pastes.hold(text) if is_draft else text.replace("\n", " "))
@@ -99,7 +99,7 @@ class Keyboard:
     def paste_image(self, event: KeyPressEvent) -> None:
         async def take() -> None:
             try:
-                self._insert_word(await enclosures.from_clipboard(self._composer.seat.files.home))
+                self._insert_word(await mentions.from_clipboard(self._composer.seat.files.home))
             except CassError as e:
                 self._composer.hint(safe_line(str(e)))
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cass import chat, decisions, inbox, jsonl, presence
-from cass.composer import enclosures
+from cass.composer import mentions
 from cass.errors import CassError
 from cass.home import Files
 from cass.inbox import Waiting
@@ -160,7 +160,7 @@ class Seat:
     def _draft_of(self, item: dict[str, Any]) -> str:
         """What was sent, as it can be sent again."""
         is_message = item.get("type") == "message" and isinstance(item.get("content"), str)
-        return enclosures.spelled(item, self.files.home, self.standing.cwd) if is_message else told(item) or ""
+        return mentions.spelled(item, self.files.home, self.standing.cwd) if is_message else told(item) or ""
 
     def _item(self, waiting: Waiting) -> dict[str, Any]:
         if waiting.name not in self._items:

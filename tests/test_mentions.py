@@ -1,4 +1,4 @@
-"""Enclosures: which words of a draft send a file along, what a pasted path becomes, and the clipboard."""
+"""Mentions: which words of a draft send a file along, what a pasted path becomes, and the clipboard."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cass import attachments
-from cass.composer import clipboard, enclosures
+from cass.composer import clipboard, mentions
 from cass.errors import CassError, UsageError
 from tests import drawn
 
@@ -27,7 +27,7 @@ def place(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def names(text: str, home, place) -> list[str]:
-    return [one.name for one in enclosures.found(text, home, str(place))]
+    return [one.name for one in mentions.found(text, home, str(place))]
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_too_many_are_too_many_whatever_they_are_named_by(home, place):
 def test_an_image_is_named_by_its_hash_where_no_file_holds_it(home, place):
     kept = attachments.keep(home, drawn.gif(), "clipboard")
     word = attachments.word(kept)
-    (found,) = enclosures.found(f"see {word}, please", home, str(place))
+    (found,) = mentions.found(f"see {word}, please", home, str(place))
     assert found == kept._replace(name=kept.sha256[:8])
-    assert enclosures.found(word[:-1], home, str(place)) == ()
+    assert mentions.found(word[:-1], home, str(place)) == ()
 
 
 PASTED = {
@@ -117,31 +117,31 @@ PASTED = {
 @pytest.mark.parametrize("text", PASTED)
 def test_a_paste_that_is_nothing_but_paths_of_images_becomes_their_names(home, place, text):
     given = text.format(at=place)
-    assert enclosures.pasted(given, str(place)) == PASTED[text]
+    assert mentions.pasted(given, str(place)) == PASTED[text]
     if made := PASTED[text]:
         assert len(names(made, home, place)) == made.count("@")
 
 
 def test_paths_elsewhere_stay_whole(place, tmp_path):
     (tmp_path / "e.png").write_bytes(drawn.png())
-    assert enclosures.pasted(f"{tmp_path}/e.png", str(place)) == f"@{tmp_path}/e.png"
+    assert mentions.pasted(f"{tmp_path}/e.png", str(place)) == f"@{tmp_path}/e.png"
 
 
 @given(st.text(max_size=200) | st.text("@\"'[]image .png0af~/\\\n", max_size=60))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_text_makes_it_stumble(home, text):
-    enclosures.pasted(text, "/nonexistent")
+    mentions.pasted(text, "/nonexistent")
     with contextlib.suppress(UsageError):
-        assert enclosures.found(text, home, "/nonexistent") == ()
+        assert mentions.found(text, home, "/nonexistent") == ()
 
 
 def test_a_paste_of_a_pipe_or_of_a_huge_file_is_text_and_holds_nobody_up(place):
     os.mkfifo(place / "pipe.png")
-    assert enclosures.pasted(f"{place}/pipe.png", str(place)) is None
+    assert mentions.pasted(f"{place}/pipe.png", str(place)) is None
     with open(place / "huge.png", "wb") as file:
         file.write(drawn.png())
         file.truncate(5 << 30)
-    assert enclosures.pasted(f"{place}/huge.png", str(place)) == "@huge.png"
+    assert mentions.pasted(f"{place}/huge.png", str(place)) == "@huge.png"
 
 
 # ---- what comes back into a draft -----------------------------------------------------------------------------------
@@ -153,22 +153,22 @@ def item(text: str, *found) -> dict:
 
 def test_a_message_that_comes_back_names_its_images_as_they_were(home, place):
     (place / "my picture.png").write_bytes(drawn.gif())
-    sent = enclosures.found('see @a.png and @"my picture.png"', home, str(place))
+    sent = mentions.found('see @a.png and @"my picture.png"', home, str(place))
     text = 'see @a.png and @"my picture.png"'
-    assert enclosures.spelled(item(text, *sent), home, str(place)) == text
+    assert mentions.spelled(item(text, *sent), home, str(place)) == text
     (place / "a.png").write_bytes(drawn.png(9, 9))
     (place / "my picture.png").unlink()
-    back = enclosures.spelled(item(text, *sent), home, str(place))
+    back = mentions.spelled(item(text, *sent), home, str(place))
     assert back == f"see {attachments.word(sent[0])} and {attachments.word(sent[1])}"
-    assert [one.sha256 for one in enclosures.found(back, home, str(place))] == [one.sha256 for one in sent]
-    assert enclosures.spelled(item(back, *sent), home, str(place)) == back
+    assert [one.sha256 for one in mentions.found(back, home, str(place))] == [one.sha256 for one in sent]
+    assert mentions.spelled(item(back, *sent), home, str(place)) == back
 
 
 def test_an_image_that_its_message_does_not_name_is_named_where_it_comes_back(home, place):
     (sent,) = attachments.every(home, [place / "a.png"])
-    assert enclosures.spelled(item("look", sent), home, str(place)) == f"look {attachments.word(sent)}"
+    assert mentions.spelled(item("look", sent), home, str(place)) == f"look {attachments.word(sent)}"
     gone = sent._replace(sha256="0" * 64)
-    assert enclosures.spelled(item("look", gone), home, str(place)) == "look"
+    assert mentions.spelled(item("look", gone), home, str(place)) == "look"
 
 
 # ---- the clipboard --------------------------------------------------------------------------------------------------

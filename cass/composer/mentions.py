@@ -1,4 +1,4 @@
-"""Enclosures: the images that the text of a draft names.
+"""Mentions: the images that the text of a draft names.
 
     @picture.png  @"my picture.png"    a file, as it is when the message is sent
     [image 3f2a9c1b]                   one that no file holds, by the beginning of its hash
