@@ -12,6 +12,7 @@ from sessions import asynchronous, of, take
 from stage import ROOT, end_worker, facts, run, script, wait_for
 
 from cass import Mode, presence
+from cass.mcp import manage
 from cass.records import ApprovalRequest, Notice, ToolOutput, ToolResult, User
 from cass.rules import Rules
 
@@ -92,6 +93,34 @@ async def test_tools_that_come_later_come_with_the_next_turn(opened, home):
     assert (more.ok, early.content) == (True, "Error: unknown tool 'mcp__s__late'")
     assert late.content == "you said hi"
     assert "mcp: s: 12 tools from the next message on" in news
+
+
+@asynchronous
+async def test_a_server_that_is_named_or_changed_while_a_worker_runs_is_said_to_be_none_of_its(opened, home, workspace):
+    named(home, s=entry(), t=entry())
+    async with settled(opened, DONE) as session:
+        files = session.files
+        named(home, s=entry(), t=entry("noise"), late=entry())
+        heads = [line for line in manage.shown(home, workspace, files).splitlines() if not line.startswith("  mcp__")]
+    assert [head.partition(",")[0] for head in heads] == [
+        "s: ready",
+        *(
+            "t: not in this chat yet",
+            f"  this chat's worker knows none that is reached so; end it with: cass stop {files.chat_id}",
+        ),
+        *(
+            "late: not in this chat yet",
+            f"  this chat's worker knows none that is reached so; end it with: cass stop {files.chat_id}",
+        ),
+    ]
+    assert "not in this chat" not in manage.shown(home, workspace, files)  # no worker runs any more
+
+
+@asynchronous
+async def test_a_worker_without_servers_has_none_that_are_named_later(opened, home, workspace):
+    async with opened(DONE) as session:
+        named(home, s=entry())
+        assert manage.shown(home, workspace, session.files).startswith("s: not in this chat yet")
 
 
 @asynchronous

@@ -87,6 +87,8 @@ class Link:
         """The servers of the person and of the project of the workspace `root`; those never seen are started."""
         found = servers.load(files.home, root, os.environ)
         link = cls(found, files.home, files=files, root=root, environ=environ, tell=tell)
+        if link.servers:
+            link._write_state()
         link.begin()
         return link
 
@@ -308,7 +310,8 @@ class Link:
     def _write_state(self) -> None:
         if self._files is None:
             return
-        state = {name: {"state": one.state, "why": one.why} for name, one in self.servers.items()}
+        how = ((name, one.server.key, one) for name, one in self.servers.items())
+        state = {name: {"key": key, "state": one.state, "why": one.why} for name, key, one in how}
         with contextlib.suppress(OSError), open(create_private(self._files.mcp, os.O_TRUNC), "wb") as file:
             file.write(jsonl.dump(state))
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cass import jsonl, written
+from cass import jsonl, presence, written
 from cass.environment import for_tools
 from cass.errors import CassError, UsageError
 from cass.home import Files, Home
@@ -21,8 +21,8 @@ NONE = "no MCP servers; add one with: cass mcp add NAME COMMAND ..."
 def shown(home: Home, root: Path, files: Files | None = None) -> str:
     """The servers for the workspace `root`, a few lines each; `files`: how they are in the worker of that chat."""
     found = servers.load(home, root, os.environ)
-    state = _state(files) if files else {}
     link = Link(found, home, root=root, environ=dict)
+    state = _in_worker(files, [one.server for one in link.servers.values()]) if files else {}
     lines = [line for one in link.servers.values() for line in _lines(one, state.get(one.server.name, {}))]
     lines += link.notices
     return "\n".join(map(safe_line, lines)) or NONE
@@ -132,8 +132,20 @@ def _lines(standing: Standing, state: Mapping[str, Any]) -> list[str]:
     return [head, *([f"  {why}"] if why else []), *(f"  {name}" for name in standing.tools)]
 
 
+def _in_worker(files: Files, found: Sequence[Server]) -> dict[str, Any]:
+    """How these servers are in the worker of a chat, by name; empty where none runs."""
+    if not presence.is_running(files):
+        return {}
+    state = _state(files)
+    why = f"this chat's worker knows none that is reached so; end it with: cass stop {files.chat_id}, and write on"
+    later = {"state": "not in this chat yet", "why": why}
+    known = {name: said for name, said in state.items() if isinstance(said, dict)}
+    is_there = {server.name: known.get(server.name, {}).get("key") == server.key for server in found}
+    return {name: known[name] if there else later for name, there in is_there.items()}
+
+
 def _state(files: Files) -> dict[str, Any]:
-    """How the worker's servers are; empty where none was needed yet, or no worker runs."""
+    """What the worker wrote of its servers; empty where it has none."""
     try:
         value = jsonl.load(files.mcp.read_bytes())
     except (OSError, ValueError):
