@@ -79,8 +79,8 @@ def settle(files: Files, timeout_s: float | None = None) -> TurnEnd | None:
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     while True:
         running = presence.is_running(files)
+        waits = not inbox.is_empty(files)  # before the chat: what is taken out of the inbox stands there already
         now = outlook.look(files)
-        waits = not inbox.is_empty(files)
         if not waits and not now.open:
             return now.end
         if not running and not presence.is_running(files):

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from cass import chat, waiting
+from cass import chat, send, waiting
 from cass.errors import NoWorker, WaitedTooLong
 from cass.records import Assistant, TurnEnd, User
 
@@ -64,3 +64,12 @@ def test_a_chat_that_has_nothing_to_do_is_settled(files):
     held.close()
     with pytest.raises(NoWorker, match="is gone: the disk is full"):
         waiting.settle(files, 1)
+
+
+def test_who_waits_for_what_was_just_sent_hears_of_its_turn(files):
+    """It goes from the inbox into the chat while both are looked at."""
+    for _ in range(30):
+        id = send.send(files, "hello")
+        end = waiting.settle(files, 20)
+        assert end is not None
+        assert id in end.answers
