@@ -86,48 +86,22 @@ async def _call(desk: Desk, progress: Progress, call: ToolCall, number: int) -> 
     if call.arguments_raw is not None:
         yield result(call, f"Error: the arguments of {call.name} are not a JSON object: {call.arguments_raw[:200]}")
         return
-    assert progress.last is not None
-    place = dataclasses.replace(
-        desk.place,
-        call_id=re.sub(r"\W", "-", call.id)[:64] or "call",
-        decided={},
-        sandboxed=sandbox.holds(progress.width(desk), desk.sandbox),
-        decide=lambda action: access.decide(progress.width(desk), desk.rules, action),
-        mode=progress.width(desk),
-        asks=progress.asks,
-        keep=desk.keeping((progress.last.id, number)),
-        ground=identity(str(desk.place.root)),
-        asked={},
-    )
+    place = _place(desk, progress, call, number)
     try:
         tool = desk.toolbox.find(call.name)
-        if call.name not in desk.toolbox.names(progress.width(desk), desk.rules):
-            decision: access.Decision = access.decide(progress.width(desk), desk.rules, access.Action(call.name))
-        else:
-            action = tool.action(call.arguments, place)
-            decision = access.decide(progress.width(desk), desk.rules, action)
-            if not isinstance(decision, Deny):
-                asks = isinstance(decision, Ask)
-                verdict = await desk.hook("before-tool", place, call.name, arguments=call.arguments, asks=asks)
-                for notice in verdict.notices:
-                    yield notice
-                # Asked again: the mode may have been narrowed while a hook ran.
-                now = access.decide(progress.width(desk), desk.rules, action)
-                decision = Deny(verdict.denied) if verdict.denied is not None else now
-            if isinstance(decision, Ask):
-                diff = await _proposal(call, tool, place, desk.secrets) if progress.asks else None
-                request = _question(call, decision, action, place, progress.of, tool, diff)
-                async for record in _asked(desk, progress, request):
-                    yield record
-                    if isinstance(record, Approval):
-                        decision = _after(record, access.decide(progress.width(desk), desk.rules, action))
-            elif isinstance(decision, Allow) and decision.rule:
-                yield _approval(call.id, jsonl.new_id(), Answer(True, f"the rule {decision.rule}"))
+        decision: access.Decision | None = None
+        async with aclosing(_decided(desk, progress, call, tool, place)) as found:
+            async for said in found:
+                if isinstance(said, access.Decision):
+                    decision = said
+                else:
+                    yield said
         if not isinstance(decision, Allow):
+            assert decision is not None
             yield result(call, f"Error: {decision.reason}")
             return
-        async with aclosing(_run(desk, progress, call, tool, place)) as found:
-            async for record in found:
+        async with aclosing(_run(desk, progress, call, tool, place)) as records:
+            async for record in records:
                 yield record
     except ToolError as e:
         yield result(call, veil.Output(desk.secrets).whole(f"Error: {e}"))
@@ -135,6 +109,52 @@ async def _call(desk: Desk, progress: Progress, call: ToolCall, number: int) -> 
         raise
     except Exception as e:
         yield _bug(call, e, veil.Output(desk.secrets))
+
+
+def _place(desk: Desk, progress: Progress, call: ToolCall, number: int) -> Place:
+    """Where the call is at work: what it may, by the mode of now, and the directory that stands there now."""
+    assert progress.last is not None
+    mode = progress.width(desk)
+    return dataclasses.replace(
+        desk.place,
+        call_id=re.sub(r"\W", "-", call.id)[:64] or "call",
+        decided={},
+        sandboxed=sandbox.holds(mode, desk.sandbox),
+        decide=lambda action: access.decide(progress.width(desk), desk.rules, action),
+        mode=mode,
+        asks=progress.asks,
+        keep=desk.keeping((progress.last.id, number)),
+        ground=identity(str(desk.place.root)),
+        asked={},
+    )
+
+
+async def _decided(
+    desk: Desk, progress: Progress, call: ToolCall, tool: tools.Tool, place: Place
+) -> AsyncGenerator[Record | access.Decision, None]:
+    """What is said and asked about a call, then what was decided. The mode may be narrowed meanwhile."""
+    if call.name not in desk.toolbox.names(place.mode, desk.rules):
+        yield place.decide(access.Action(call.name))
+        return
+    action = tool.action(call.arguments, place)
+    decision = place.decide(action)
+    if not isinstance(decision, Deny):
+        asks = isinstance(decision, Ask)
+        verdict = await desk.hook("before-tool", place, call.name, arguments=call.arguments, asks=asks)
+        for notice in verdict.notices:
+            yield notice
+        decision = Deny(verdict.denied) if verdict.denied is not None else place.decide(action)
+    if isinstance(decision, Ask):
+        diff = await _proposal(call, tool, place, desk.secrets) if progress.asks else None
+        request = _question(call, decision, action, place, progress.of, tool, diff)
+        async with aclosing(_asked(desk, progress, request)) as found:
+            async for record in found:
+                yield record
+                if isinstance(record, Approval):
+                    decision = _after(record, place.decide(action))
+    elif isinstance(decision, Allow) and decision.rule:
+        yield _approval(call.id, jsonl.new_id(), Answer(True, f"the rule {decision.rule}"))
+    yield decision
 
 
 def _bug(call: ToolCall, error: Exception, shown: veil.Output) -> ToolResult:

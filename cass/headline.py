@@ -53,11 +53,11 @@ def _grep(arguments: dict[str, Any]) -> str:
 
 
 def _write(arguments: dict[str, Any]) -> str:
-    return f"{safe_line(arguments['path'])} {_count(len(arguments['content'].splitlines()), 'line')}"
+    return f"{safe_line(arguments['path'])} ({amounts.many(len(arguments['content'].splitlines()), 'line')})"
 
 
 def _edit(arguments: dict[str, Any]) -> str:
-    return f"{safe_line(arguments['path'])} {_count(len(arguments['edits']), 'edit')}"
+    return f"{safe_line(arguments['path'])} ({amounts.many(len(arguments['edits']), 'edit')})"
 
 
 def _fetch(arguments: dict[str, Any]) -> str:
@@ -71,10 +71,6 @@ def _agent(arguments: dict[str, Any]) -> str:
     more += [f"with {', '.join(map(str, tools))}"] if isinstance(tools, list) else []
     said = safe_line(", ".join(filter(None, more)))
     return safe(arguments["prompt"]).strip("\n") + (f" ({said})" if said else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"({number:,} {noun}{'' if number == 1 else 's'})"
 
 
 _LAYOUTS: dict[str, Callable[[dict[str, Any]], str]] = {
