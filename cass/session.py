@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, Unpack
 
 from cass import (
     attachments,
@@ -44,7 +44,7 @@ from cass import (
 from cass.access import Mode
 from cass.agents import Agents
 from cass.bill import Bill
-from cass.brought import Brought
+from cass.brought import Brought, Chosen
 from cass.config import Options, Settings
 from cass.decisions import Answer
 from cass.desk import Desk
@@ -78,28 +78,6 @@ from cass.tools import hidden, sandbox
 from cass.tools.host import HostTool
 from cass.tools.paths import Place
 from cass.turn import Turn
-
-
-class Chosen(TypedDict, total=False):
-    """What a host program may choose; each as the option of that name of `cass`, and for this session only."""
-
-    mode: str | None
-    """``read-only``, ``workspace-edit`` or ``full-access``; a `Mode` is one of them."""
-    model: str | None
-    base_url: str | None
-    api_key_env: str | None
-    """Name of the variable that holds the key."""
-    effort: str | None
-    max_tokens: int | None
-    max_turns: int | None
-    max_cost: float | None
-    max_tool_output: int | None
-    sandbox: bool | None
-    net: bool | None
-    config: Path | None
-    allowed_tools: Sequence[str] | None
-    """Names of the only tools that the model is offered, as ``--tools`` takes them; those of `tools` are named, too."""
-
 
 _LIVE = (Delta, ToolStarted, ToolOutput, ApprovalRequest, Status, Notice)
 
@@ -170,10 +148,11 @@ class Session:
 
         `provider`: its id, or an object that answers; the session closes it. `tools`: those of the host program.
         """
-        found, brought, given = _home(home), Brought.of(provider, tools), _options(provider, options)
-        settings = config.with_instructions(brought.settings(found, given), found, opening.workspace(str(cwd)))
+        found, brought = _home(home), Brought.of(provider, tools, options)
+        settings = config.with_instructions(brought.settings(found), found, opening.workspace(str(cwd)))
         config.require_key(settings)
-        return cls(opening.new(found, Path(cwd), settings, given), given, settings=settings, brought=brought)
+        files = opening.new(found, Path(cwd), settings, brought.options)
+        return cls(files, brought.options, settings=settings, brought=brought)
 
     @classmethod
     async def resume(
@@ -191,10 +170,10 @@ class Session:
         One that Cassady 0.4 wrote goes on in a new chat. Raises NoChat, and Held where a worker has it: nothing is
         written then.
         """
-        found, brought, given = _home(home), Brought.of(provider, tools), _options(provider, options)
-        settings = brought.settings(found, given) if brought.provider is not None else None
+        found, brought = _home(home), Brought.of(provider, tools, options)
+        settings = brought.settings(found) if brought.provider is not None else None
         files = heir.of(catalogue.find(found, id), lambda _: None)
-        return cls(files, given, Path(cwd) if cwd else None, settings, brought=brought)
+        return cls(files, brought.options, Path(cwd) if cwd else None, settings, brought=brought)
 
     @property
     def id(self) -> str:
@@ -470,15 +449,6 @@ class Session:
         with contextlib.suppress(CassError, OSError, ValueError):  # it is being closed
             self.live.write(notice)
             self.tell(notice)
-
-
-def _options(provider: str | Provider | None, chosen: Chosen) -> Options:
-    """As the command line would say it. Raises UsageError for one text in place of names."""
-    given: dict[str, Any] = {**chosen, "tools": chosen.get("allowed_tools")}
-    given.pop("allowed_tools", None)
-    if isinstance(given["tools"], str):
-        raise UsageError("allowed_tools is a list of names, not one text")
-    return Options(provider=provider if isinstance(provider, str) else None, **given)
 
 
 def _home(root: str | Path | None) -> Home:
