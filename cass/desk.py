@@ -7,6 +7,7 @@ from typing import Any
 from cass import context, gallery, jsonl
 from cass.access import Mode
 from cass.bill import Bill
+from cass.config import Settings
 from cass.context import Request
 from cass.decisions import Answer
 from cass.gallery import Refused
@@ -70,6 +71,15 @@ class Desk:
     image: Callable[[Attachment], bytes | None] = lambda _: None
     """Reads an image; None where it is not kept any more."""
 
+    def use(self, settings: Settings, before: Settings) -> None:
+        """Go on with the model of `settings`, in place of that of `before`."""
+        self.provider_name, self.model, self.effort = settings.connection.provider, settings.model, settings.effort
+        self.context_assumed, self.bill.facts = settings.context_assumed, settings.facts
+        self.supports_tools = settings.supports_tools
+        if _sizes(before) != _sizes(settings):  # else what the requests taught of this model holds on
+            self.context_limit, self.max_tokens = settings.context_limit, settings.max_tokens
+            self.density, self.told_full = 1.0, False
+
     async def hook(self, event: str, place: Place, tool: str = "", **told: Any) -> Verdict:
         """Call the person's hooks for `event`, which get what is `told`."""
         now = {"mode": str(self.mode), "provider": self.provider_name, "model": self.model}
@@ -109,3 +119,8 @@ class Desk:
             detail=detail,
             turn=self.turn,
         )
+
+
+def _sizes(settings: Settings) -> tuple[str, str, int, int]:
+    """The model, and how long its requests and answers may be."""
+    return settings.connection.provider, settings.model, settings.context_limit, settings.max_tokens

@@ -281,13 +281,7 @@ class Session:
         before, self.settings = self.settings, settings
         self.desk.place = replace(self.desk.place, environ=variables.given(self.settings, self.files))
         self.desk.secrets = (*variables.withheld(self.settings, self.files), *self.mcp.secrets)
-        self.desk.provider_name = settings.connection.provider
-        self.desk.model, self.desk.effort = settings.model, settings.effort
-        self.desk.context_assumed, self.desk.bill.facts = settings.context_assumed, settings.facts
-        self.desk.supports_tools = settings.supports_tools
-        if _sizes(before) != _sizes(settings):  # else what the requests taught of this model holds on
-            self.desk.context_limit, self.desk.max_tokens = settings.context_limit, settings.max_tokens
-            self.desk.density, self.desk.told_full = 1.0, False
+        self.desk.use(settings, before)
         self.show(self.state)
 
     def _is_changed(self) -> bool:
@@ -454,8 +448,3 @@ class Session:
 def _home(root: str | Path | None) -> Home:
     """``CASS_HOME``, else ``~/.cass``, where no other one is named."""
     return Home.find() if root is None else Home(Path(root).expanduser().absolute())
-
-
-def _sizes(settings: Settings) -> tuple[str, str, int, int]:
-    """The model, and how long its requests and answers may be."""
-    return settings.connection.provider, settings.model, settings.context_limit, settings.max_tokens
