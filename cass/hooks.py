@@ -37,9 +37,22 @@ class Hook(NamedTuple):
 
 def is_some(value: Any) -> bool:
     """Whether `value` is what ``"hooks"`` may hold."""
-    return isinstance(value, dict) and all(
-        event in EVENTS and isinstance(found, list) and all(_is_one(event, one) for one in found)
-        for event, found in value.items()
+    return isinstance(value, dict) and not any(map(_wrong, value, value.values()))
+
+
+def expected(value: Any) -> str:
+    """What is, where `value` is not that, and what of it is wrong; says no more of a hook than where it stands."""
+    wrong = next(filter(None, map(_wrong, value, value.values())), "") if isinstance(value, dict) else ""
+    return f"{EXPECTED}{f'; {wrong}' if wrong else ''}"
+
+
+def _wrong(event: str, found: Any) -> str:
+    if event not in EVENTS:
+        return f'there is no event "{event}"'
+    if not isinstance(found, list):
+        return f'"{event}" is no list'
+    return next(
+        (f'number {n} of "{event}" is no COMMAND' for n, one in enumerate(found, 1) if not _is_one(event, one)), ""
     )
 
 

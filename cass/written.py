@@ -5,7 +5,7 @@ A wrong value is an error that names file, key and what was expected; an unknown
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ KINDS = ("openai-compatible", "openai-responses", "anthropic", "gemini", "local"
 LAYOUTS = ("inline", "panes")
 
 Check = tuple[Callable[[Any], bool], str]
+Closer = tuple[Callable[[Any], bool], Callable[[Any], str]]
+"""A check that says of a value what is wrong with it."""
 
 
 def _one_of(*words: str) -> Check:
@@ -75,7 +77,7 @@ _PRICES: Check = (
 )
 _RULES = _list_of((lambda value: isinstance(value, str) and is_rule(value), "rules such as shell(git status)"))
 
-_CONFIG: dict[str, Check] = {
+_CONFIG: dict[str, Check | Closer] = {
     "default_provider": _TEXT,
     "default_model": _TEXT,
     "provider": _TEXT,
@@ -103,7 +105,7 @@ _CONFIG: dict[str, Check] = {
     "allow": _RULES,
     "ask": _RULES,
     "deny": _RULES,
-    "hooks": (hooks.is_some, hooks.EXPECTED),
+    "hooks": (hooks.is_some, hooks.expected),
     "tools": _list_of((_TEXT[0], "names of tools")),
     "shell_env": _list_of((lambda value: isinstance(value, str) and is_entry(value), "NAME, NAM* or NAME=value")),
 }
@@ -240,7 +242,9 @@ def _entries(path: Path, key: str, checks: dict[str, Check], notices: list[str])
     return [_checked(entry, checks, f"{path}: {entry['id']}", notices) for entry in entries]
 
 
-def _checked(values: dict[str, Any], checks: dict[str, Check], where: str, notices: list[str]) -> dict[str, Any]:
+def _checked(
+    values: dict[str, Any], checks: Mapping[str, Check | Closer], where: str, notices: list[str]
+) -> dict[str, Any]:
     """`values` whose keys are known; null counts as absent. Raises ConfigError."""
     known: dict[str, Any] = {}
     for key, value in values.items():
@@ -249,7 +253,8 @@ def _checked(values: dict[str, Any], checks: dict[str, Check], where: str, notic
         elif value is not None:
             passes, expected = checks[key]
             if not passes(value):
-                raise ConfigError(f'{where}: "{key}": expected {expected}')
+                said = expected if isinstance(expected, str) else expected(value)
+                raise ConfigError(f'{where}: "{key}": expected {said}')
             known[key] = value
     return known
 

@@ -176,20 +176,20 @@ def test_a_project_has_no_hooks(home, workspace):
 
 
 @pytest.mark.parametrize(
-    "value",
+    ("value", "said"),
     [
-        [],
-        {"before": ["x"]},
-        {"turn-end": "x"},
-        {"turn-end": [""]},
-        {"turn-end": [{"run": "x", "tools": ["shell"]}]},
-        {"before-tool": [{"tools": ["shell"]}]},
-        {"before-tool": [{"run": "x", "timeout_s": 0}]},
-        {"before-tool": [{"run": "x", "timeout": 1}]},
+        ([], "where there is one$"),
+        ({"before": ["x"]}, 'there is no event "before"$'),
+        ({"turn-end": "x"}, '"turn-end" is no list$'),
+        ({"before-tool": ["x"], "turn-end": [""]}, 'number 1 of "turn-end" is no COMMAND$'),
+        ({"turn-end": [{"run": "x", "tools": ["shell"]}]}, 'number 1 of "turn-end" is no COMMAND$'),
+        ({"before-tool": ["x", {"tools": ["shell"]}]}, 'number 2 of "before-tool" is no COMMAND$'),
+        ({"before-tool": [{"run": "x", "timeout_s": 0}]}, 'number 1 of "before-tool" is no COMMAND$'),
+        ({"before-tool": [{"run": "x", "timeout": 1}]}, 'number 1 of "before-tool" is no COMMAND$'),
     ],
 )
-def test_what_is_wrong_with_them_is_said(home, value):
+def test_what_is_wrong_with_them_is_said(home, value, said):
     home.make()
     home.config.write_bytes(jsonl.dump({"hooks": value}))
-    with pytest.raises(ConfigError, match=r'config.json: "hooks": expected \{EVENT: \[COMMAND'):
+    with pytest.raises(ConfigError, match=r'config.json: "hooks": expected \{EVENT: \[COMMAND.*' + said):
         config.load(home, Options(), {})

@@ -192,6 +192,17 @@ def test_every_kind_of_content_is_text_for_the_model(result, text):
 # ---- cass mcp -------------------------------------------------------------------------------------------------------
 
 
+def test_a_file_that_is_a_link_stays_one_and_what_else_stands_in_it(home, workspace):
+    home.make()
+    kept = workspace / "kept.json"
+    kept.write_text('{"other": 1, "mcpServers": {"a": {"command": "b"}}}')
+    home.mcp.symlink_to(kept)
+    servers.keep(home, "c", {"command": "d"})
+    servers.keep(home, "a", None)
+    assert home.mcp.is_symlink()
+    assert json.loads(kept.read_text()) == {"other": 1, "mcpServers": {"c": {"command": "d"}}}
+
+
 def test_what_cannot_be_a_server_is_refused_and_nothing_is_written(home, workspace):
     for said, why in [
         (["a"], "a server is a COMMAND"),

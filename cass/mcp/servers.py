@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import orjson
-
-from cass import jsonl, trust
+from cass import jsonl, trust, written
 from cass.environment import names_a_secret
 from cass.errors import CassError, ConfigError
-from cass.home import Home, create_private
+from cass.home import Home
 from cass.pattern import pattern
 from cass.visible import safe_line
 
@@ -231,13 +229,8 @@ def own(home: Home) -> dict[str, Any]:
 def keep(home: Home, name: str, entry: dict[str, Any] | None) -> None:
     """Write one entry of the person's file, or take it out. What else stands there stays. Raises ConfigError."""
     entries = own(home)
-    value = jsonl.load(home.mcp.read_bytes()) if home.mcp.exists() else {}
     if entry is None:
         entries.pop(name, None)
     else:
         entries[name] = entry
-    home.make()
-    temporary = home.mcp.with_name(f".mcp-{os.getpid()}.tmp")
-    with open(create_private(temporary, os.O_TRUNC), "wb") as file:
-        file.write(orjson.dumps({**value, KEY: entries}, option=orjson.OPT_INDENT_2) + b"\n")
-    temporary.replace(home.mcp)
+    written.change(home.mcp, {KEY: entries})
