@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from cass import chat, send, waiting
+from cass import chat, records, send, waiting
 from cass.errors import NoWorker, WaitedTooLong
 from cass.records import Assistant, TurnEnd, User
 
@@ -67,8 +67,11 @@ def test_a_chat_that_has_nothing_to_do_is_settled(files):
 
 
 def test_who_waits_for_what_was_just_sent_hears_of_its_turn(files):
-    """It goes from the inbox into the chat while both are looked at."""
-    for _ in range(30):
+    """It goes from the inbox into the chat while both are looked at, which takes longer for a chat that is."""
+    said = Assistant(id="a", content="word " * 50, created_at="2026-06-20T14:30:12.000Z")
+    with open(files.chat, "ab") as file:
+        file.write(records.encode(said) * 2000)
+    for _ in range(10):
         id = send.send(files, "hello")
         end = waiting.settle(files, 20)
         assert end is not None
