@@ -231,7 +231,7 @@ def _schema(path: "Path") -> Any:
 
 def _ask(given: dict[str, Any], text: str) -> "tuple[Files, Answer]":
     """One turn, in a worker of our own or in the one that the chat has."""
-    from cass import catalogue, chat, config, heir, opening, presence
+    from cass import catalogue, chat, config, heir, joining, opening, presence
 
     home, wanted = _home(), options(given)
     settings, attached = None, _attached(home, given["attach"])
@@ -247,6 +247,8 @@ def _ask(given: dict[str, Any], text: str) -> "tuple[Files, Answer]":
             err(*(notice.text for notice in chat.damage(found)))
         if not given["cwd"] and not given.get("again") and (meta := chat.meta(found)) and meta.cwd != str(here()):
             err(f"workspace: {meta.cwd}")
+        if kept := joining.join(files, wanted):
+            raise UsageError(kept)
         if presence.is_running(files):
             opening.check_cwd(files, given["cwd"])
             return files, _exchange(files, text, given, ask=given["ask"], program="cass -p", attached=attached)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cass import catalogue, color, config, heir, itself, jsonl, listing, opening, standing
+from cass import catalogue, color, config, heir, itself, joining, jsonl, listing, opening, standing
 from cass.composer import panes
 from cass.composer.attention import forget_state
 from cass.config import Options
@@ -63,6 +63,8 @@ def run(
     else:
         files = heir.of(catalogue.find(home, resume), lambda said: print(said, file=sys.stderr))
         opening.check_cwd(files, cwd)
+        if kept := joining.join(files, options):
+            print(kept, file=sys.stderr)
     layout = choose_layout(settings.layout, os.environ)
     status, switch_to = guard(
         lambda child: compose(files, layout=layout, worker_flags=worker_flags, greeting=greeting, **child)

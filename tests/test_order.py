@@ -26,7 +26,7 @@ ORDER = """
     mcp.servers mcp.names mcp.words mcp.pipe mcp.host mcp.link mcp.manage mcp
     toolbox brought hooked desk tries summary abreast progress relay calls loop briefing questions opening heir branch
     restore turn standing outlook waiting agent agents superior session
-    intake door worker send exchange listing stats passages
+    intake door worker send joining exchange listing stats passages
     worktree tasks ledger
     export.redaction export.document export.plain export.html export
     viewer.attention viewer.wrapping viewer.code viewer.table viewer.prose viewer.look viewer.changes viewer.calls
