@@ -10,7 +10,7 @@ from cass.composer.seat import Seat
 from cass.composer.transcript import Transcript
 
 
-class Desk(Protocol):
+class Composing(Protocol):
     """What it may use of the composer."""
 
     seat: Seat
@@ -22,22 +22,22 @@ class Desk(Protocol):
     def pick(self, title: str, choices: Sequence[str], then: Callable[[int], None], at: int = 0) -> None: ...
 
 
-def pick(desk: Desk, line: str) -> None:
+def pick(composer: Composing, line: str) -> None:
     """Have an agent of the chat picked, as the command `line` asks."""
-    files = desk.seat.files
+    files = composer.seat.files
     found = [s for s in catalogue.summaries(files.home, agents=True) if s.agent_of == files.chat_id]
     if not found:
-        desk.hint("no agent works, or worked, for this chat")
+        composer.hint("no agent works, or worked, for this chat")
         return
     lines = listing.choices(files.home, found, standing.look)
-    desk.pick("look at an agent", lines, lambda n: _show(desk, line, found[n].chat_id))
+    composer.pick("look at an agent", lines, lambda n: _show(composer, line, found[n].chat_id))
 
 
-def _show(desk: Desk, line: str, chat_id: str) -> None:
+def _show(composer: Composing, line: str, chat_id: str) -> None:
     """In tmux beside this chat, as ``cass --resume`` there; elsewhere in its place. Raises CassError."""
     if panes.is_possible(os.environ):
         cass = itself.argv("cass")
-        panes.beside([*cass, "--layout", "inline", "--resume", chat_id], os.environ, desk.transcript.pane())
+        panes.beside([*cass, "--layout", "inline", "--resume", chat_id], os.environ, composer.transcript.pane())
         return
-    desk.say(line, f"  back from there: /resume {desk.seat.files.chat_id}\n")
-    desk.leave("--resume", chat_id)
+    composer.say(line, f"  back from there: /resume {composer.seat.files.chat_id}\n")
+    composer.leave("--resume", chat_id)

@@ -13,7 +13,7 @@ from cass.errors import CassError
 from cass.visible import safe_line
 
 
-class Desk(Protocol):
+class Composing(Protocol):
     """What it may use of the composer."""
 
     seat: Seat
@@ -26,8 +26,8 @@ class Desk(Protocol):
 
 
 class Branching:
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, composer: Composing) -> None:
+        self._composer = composer
 
     def branch(self) -> None:
         """Have a point picked and go on from there in a new chat, with the files of then if the person wants that."""
@@ -45,7 +45,7 @@ class Branching:
             lines = [point["line"] for point in points]
             # Where most people want to go: before what they said last.
             last = max((n for n, point in enumerate(points) if point["kind"] == "user"), default=len(points) - 1)
-            self._desk.pick(title, lines, lambda n: self._do(then(str(points[n]["number"]))), last)
+            self._composer.pick(title, lines, lambda n: self._do(then(str(points[n]["number"]))), last)
 
         self._do(choose())
 
@@ -57,7 +57,7 @@ class Branching:
         self._show("/branch", plan)
         choices = ("branch, and leave the files as they are", f"branch, and restore {_files(plan)}")
         more: tuple[tuple[str, ...], ...] = ((), ("--restore", "--yes"))
-        self._desk.pick("what of the files?", choices, lambda n: self._do(self._branch(number, *more[n])))
+        self._composer.pick("what of the files?", choices, lambda n: self._do(self._branch(number, *more[n])))
 
     async def _offer_restore(self, number: str) -> None:
         plan = await self._plan(number)
@@ -66,7 +66,7 @@ class Branching:
         if not any(file["conflict"] is None for file in plan):
             raise CassError("no file is to be restored")
         choices = (f"restore {_files(plan)}", "leave them as they are")
-        self._desk.pick("what of the files?", choices, lambda n: None if n else self._do(self._restore(number)))
+        self._composer.pick("what of the files?", choices, lambda n: None if n else self._do(self._restore(number)))
 
     async def _plan(self, number: str) -> list[dict[str, Any]]:
         found = await self._run(number, "--files-only", "--dry-run", "--json")
@@ -77,23 +77,23 @@ class Branching:
         said = await self._run(number, "--json", *more)
         if any(file["conflict"] for file in said["files"]):
             self._show("/branch", said["files"])
-        self._desk.leave("--resume", said["chat_id"])
+        self._composer.leave("--resume", said["chat_id"])
 
     async def _restore(self, number: str) -> None:
         said = await self._run(number, "--files-only", "--yes", "--json")
         if any(file["conflict"] for file in said["files"]):
             self._show("/restore", said["files"])
-        self._desk.hint(f"{_files(said['files'])} restored; /restore to the last point undoes it")
+        self._composer.hint(f"{_files(said['files'])} restored; /restore to the last point undoes it")
 
     def _show(self, command: str, files: Sequence[dict[str, Any]]) -> None:
-        self._desk.say(command, "".join(f"  {safe_line(file['line'])}\n" for file in files))
+        self._composer.say(command, "".join(f"  {safe_line(file['line'])}\n" for file in files))
 
     def _do(self, work: Coroutine[Any, Any, None]) -> None:
-        self._desk.do(subcommand.hinting(work, self._desk.hint))
+        self._composer.do(subcommand.hinting(work, self._composer.hint))
 
     async def _run(self, *arguments: str) -> Any:
         """What `cass branch` of this chat says, as JSON. Raises CassError."""
-        files = self._desk.seat.files
+        files = self._composer.seat.files
         return jsonl.load(await subcommand.run(files, "branch", files.chat_id, *arguments))
 
 

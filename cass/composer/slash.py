@@ -20,7 +20,7 @@ from cass.errors import CassError, UsageError
 from cass.visible import safe, safe_line
 
 
-class Desk(Protocol):
+class Composing(Protocol):
     """What a command may use of the composer."""
 
     seat: Seat
@@ -55,8 +55,8 @@ class Desk(Protocol):
 
 
 class Slash:
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, composer: Composing) -> None:
+        self._composer = composer
         self._line = ""
         """What is carried out."""
 
@@ -65,7 +65,7 @@ class Slash:
         word, _, argument = line.strip().partition(" ")
         command = commands.find(word)
         if command is None:
-            if meant := commands.begun(word, self._desk.own_commands()):
+            if meant := commands.begun(word, self._composer.own_commands()):
                 raise UsageError(f"{word} may be {' or '.join(one.name for one in meant)}")
             raise UsageError(f"no command {word}; /help lists them, a space in front makes it a message")
         argument = argument.strip()
@@ -76,90 +76,90 @@ class Slash:
         method(argument)
 
     def _say(self, text: str) -> None:
-        self._desk.say(self._line, text)
+        self._composer.say(self._line, text)
 
     def help(self, _: str) -> None:
-        own = [(command.usage, safe_line(command.help)) for command in self._desk.own_commands()]
+        own = [(command.usage, safe_line(command.help)) for command in self._composer.own_commands()]
         self._say(columns([*commands.help_rows(), *([("", ""), *own] if own else [])]))
 
     def new(self, _: str) -> None:
-        self._desk.leave("--cwd", self._desk.seat.standing.cwd or os.getcwd())
+        self._composer.leave("--cwd", self._composer.seat.standing.cwd or os.getcwd())
 
     def resume(self, chat_id: str) -> None:
-        seat = self._desk.seat
+        seat = self._composer.seat
         if chat_id:
             found = catalogue.find(seat.files.home, chat_id, Path(seat.standing.cwd or os.getcwd()))
-            self._desk.leave("--resume", found.chat_id)
+            self._composer.leave("--resume", found.chat_id)
             return
         here = Path(seat.standing.cwd or os.getcwd())
         others = [s for s in catalogue.summaries(seat.files.home, here) if s.chat_id != seat.files.chat_id]
         if not others:
-            self._desk.hint("there is no other chat of this directory")
+            self._composer.hint("there is no other chat of this directory")
             return
-        self._desk.pick(
+        self._composer.pick(
             "go to a chat",
             listing.choices(seat.files.home, others, standing.look),
-            lambda n: self._desk.leave("--resume", others[n].chat_id),
+            lambda n: self._composer.leave("--resume", others[n].chat_id),
         )
 
     def agents(self, _: str) -> None:
-        agents.pick(self._desk, self._line)
+        agents.pick(self._composer, self._line)
 
     def branch(self, _: str) -> None:
-        self._desk.branching.branch()
+        self._composer.branching.branch()
 
     def restore(self, _: str) -> None:
-        self._desk.branching.restore()
+        self._composer.branching.restore()
 
     def queue(self, _: str) -> None:
-        texts = self._desk.seat.waiting()
+        texts = self._composer.seat.waiting()
         if not texts:
-            self._desk.hint("nothing waits")
+            self._composer.hint("nothing waits")
             return
-        names = self._desk.seat.waiting_names()
-        self._desk.pick(
+        names = self._composer.seat.waiting_names()
+        self._composer.pick(
             "take back what waits",
             [text[:1000] for text in texts],
-            lambda n: self._desk.take_back(names[n]),
+            lambda n: self._composer.take_back(names[n]),
             len(texts) - 1,
         )
 
     def clear(self, _: str) -> None:
-        is_next = not self._desk.seat.is_busy  # else it stands in the queue
-        self._desk.seat.order("clear")
+        is_next = not self._composer.seat.is_busy  # else it stands in the queue
+        self._composer.seat.order("clear")
         if is_next:
-            self._desk.hint("the model forgets what was said so far; the chat file keeps it")
+            self._composer.hint("the model forgets what was said so far; the chat file keeps it")
 
     def compact(self, focus: str) -> None:
-        self._desk.seat.order("compact", **({"focus": focus} if focus else {}))
+        self._composer.seat.order("compact", **({"focus": focus} if focus else {}))
 
     def model(self, name: str) -> None:
         if not name:
-            self._desk.choice.pick_model()
+            self._composer.choice.pick_model()
             return
         *provider, model = name.split()
         if len(provider) > 1:
             raise UsageError("/model takes a model, or a provider and a model")
-        self._desk.seat.order("model", model=model, **({"provider": provider[0]} if provider else {}))
+        self._composer.seat.order("model", model=model, **({"provider": provider[0]} if provider else {}))
 
     def effort(self, level: str) -> None:
         if not level:
             raise UsageError("/effort needs a level, such as low, medium or high")
-        self._desk.seat.order("effort", effort=level)
+        self._composer.seat.order("effort", effort=level)
 
     def mode(self, mode: str) -> None:
         if not mode:
-            self._say(f"  {self._desk.seat.standing.mode or 'not known before the worker runs'}\n")
+            self._say(f"  {self._composer.seat.standing.mode or 'not known before the worker runs'}\n")
             return
         try:
-            self._desk.choice.mode(Mode(mode))
+            self._composer.choice.mode(Mode(mode))
         except ValueError:
             raise UsageError(f"no mode {mode}; there are {', '.join(Mode)}") from None
 
     def status(self, _: str) -> None:
-        seat, now = self._desk.seat, self._desk.seat.standing
+        seat, now = self._composer.seat, self._composer.seat.standing
         unknown = "not known before the worker runs"
-        state = standing.words(self._desk.state)
+        state = standing.words(self._composer.state)
         self._say(
             columns(
                 [
@@ -176,7 +176,7 @@ class Slash:
         )
 
     def tokens(self, _: str) -> None:
-        now = self._desk.seat.standing
+        now = self._composer.seat.standing
         usage = now.usage
         if usage is None:
             self._say("  no turn has told its usage yet\n")
@@ -194,58 +194,58 @@ class Slash:
 
     def stats(self, _: str) -> None:
         width = str(listing.columns() - 2)
-        self._show("stats", self._desk.seat.files.chat_id, "--width", width, end="\n  all chats: cass stats\n")
+        self._show("stats", self._composer.seat.files.chat_id, "--width", width, end="\n  all chats: cass stats\n")
 
     def mcp(self, _: str) -> None:
-        self._show("mcp", "list", "--chat", self._desk.seat.files.chat_id)
+        self._show("mcp", "list", "--chat", self._composer.seat.files.chat_id)
 
     def _show(self, *words: str, end: str = "") -> None:
         """Show what ``cass WORDS`` prints in the workspace, under the command that was typed."""
-        self._desk.do(subcommand.hinting(self._shown(self._line, words, end), self._desk.hint))
+        self._composer.do(subcommand.hinting(self._shown(self._line, words, end), self._composer.hint))
 
     async def _shown(self, line: str, words: Sequence[str], end: str) -> None:
-        seat = self._desk.seat
+        seat = self._composer.seat
         said = await subcommand.run(seat.files, *words, cwd=seat.standing.cwd or os.getcwd())
         rows = safe(said.decode("utf-8", "replace")).rstrip("\n").split("\n")
-        self._desk.say(line, "".join(f"  {row}".rstrip() + "\n" for row in rows) + end)
+        self._composer.say(line, "".join(f"  {row}".rstrip() + "\n" for row in rows) + end)
 
     def login(self, provider: str) -> None:
-        self._desk.choice.configure(provider)
+        self._composer.choice.configure(provider)
 
     def logout(self, provider: str) -> None:
         if not provider:
             raise UsageError("/logout needs a provider")
-        self._desk.choice.forget_key(provider)
+        self._composer.choice.forget_key(provider)
 
     def save(self, _: str) -> None:
-        self._say(f"  saved all along: {safe_line(str(self._desk.seat.files.chat))}\n")
+        self._say(f"  saved all along: {safe_line(str(self._composer.seat.files.chat))}\n")
 
     def export(self, file: str) -> None:
-        self._desk.do(subcommand.hinting(self._export(file, self._line), self._desk.hint))
+        self._composer.do(subcommand.hinting(self._export(file, self._line), self._composer.hint))
 
     async def _export(self, file: str, line: str) -> None:
-        seat = self._desk.seat
+        seat = self._composer.seat
         workspace = seat.standing.cwd or os.getcwd()
         path = os.path.join(workspace, os.path.expanduser(file or f"{seat.files.chat_id}.md"))
         await subcommand.run(seat.files, "export", seat.files.chat_id, "--output", path, cwd=workspace)
-        self._desk.say(line, f"  written to {safe_line(path)}\n")
+        self._composer.say(line, f"  written to {safe_line(path)}\n")
 
     def copy(self, _: str) -> None:
         """By tmux's own command inside tmux, which takes no OSC 52 from programs by default; else by OSC 52."""
-        answer = self._desk.seat.standing.answer
+        answer = self._composer.seat.standing.answer
         if not answer:
-            self._desk.hint("there is no answer to copy yet")
+            self._composer.hint("there is no answer to copy yet")
             return
         if os.environ.get("TMUX") and shutil.which("tmux"):
             done = subprocess.run(["tmux", "load-buffer", "-w", "-"], input=answer.encode(), capture_output=True)
             if done.returncode:
                 raise CassError(f"tmux load-buffer: {done.stderr.decode('utf-8', 'replace').strip()}")
         else:
-            self._desk.send_to_terminal(f"\x1b]52;c;{base64.b64encode(answer.encode()).decode()}\a")
-        self._desk.hint("the last answer is on the clipboard, where the terminal allows it")
+            self._composer.send_to_terminal(f"\x1b]52;c;{base64.b64encode(answer.encode()).decode()}\a")
+        self._composer.hint("the last answer is on the clipboard, where the terminal allows it")
 
     def exit(self, _: str) -> None:
-        self._desk.leave()
+        self._composer.leave()
 
 
 def _context(now: standing.Standing) -> str:
