@@ -336,7 +336,9 @@ def _mcp_list(as_json: bool, chat: str | None) -> None:
     from cass.mcp import manage
 
     if as_json:
-        out(manage.as_json(Home.find(), here()))
+        text, notices = manage.as_json(Home.find(), here())
+        err(*notices)
+        out(text)
     else:
         out(manage.shown(Home.find(), here(), find(chat) if chat else None))
 

@@ -203,6 +203,13 @@ def test_a_file_that_is_a_link_stays_one_and_what_else_stands_in_it(home, worksp
     assert json.loads(kept.read_text()) == {"other": 1, "mcpServers": {"c": {"command": "d"}}}
 
 
+def test_a_list_for_programs_is_json_alone_and_what_is_wrong_is_said_beside_it(home, workspace):
+    named(home, {"a": {"command": "b"}, "c": {}})
+    done = run("cass", "mcp", "list", "--json")
+    assert json.loads(done.stdout) == [{"name": "a", "address": "b", "tools": []}]
+    assert "'c' is not used" in done.stderr
+
+
 def test_what_cannot_be_a_server_is_refused_and_nothing_is_written(home, workspace):
     for said, why in [
         (["a"], "a server is a COMMAND"),

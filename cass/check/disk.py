@@ -79,9 +79,9 @@ def _project(home: Home, cwd: Path) -> Iterator[Finding]:
     found = project.load(cwd, home)
     for notice in found.notices:
         yield warning("project", notice)
-    if not found.notices and (directory := trust.find(cwd, home)):
+    if not found.notices and (directories := trust.every(cwd, home)):
         narrower = f"it asks {len(found.ask)} and denies {len(found.deny)} more"
-        yield ok("project", f"{directory}: as you trusted it; {narrower}")
+        yield ok("project", f"{', '.join(map(str, directories))}: as you trusted it; {narrower}")
 
 
 def _space(home: Home) -> Finding:

@@ -28,11 +28,13 @@ def shown(home: Home, root: Path, files: Files | None = None) -> str:
     return "\n".join(map(safe_line, lines)) or NONE
 
 
-def as_json(home: Home, root: Path) -> str:
-    """The same as a list of ``{"name", "address", "tools"}``."""
+def as_json(home: Home, root: Path) -> tuple[str, tuple[str, ...]]:
+    """The same as a list of ``{"name", "address", "tools"}``, and what is not used or odd, and why."""
     link = Link(servers.load(home, root, os.environ), home, root=root, environ=dict)
     found = [(one.server, list(one.tools)) for one in link.servers.values()]
-    return jsonl.dump([{"name": s.name, "address": s.address, "tools": tools} for s, tools in found]).decode()
+    return jsonl.dump(
+        [{"name": s.name, "address": s.address, "tools": tools} for s, tools in found]
+    ).decode(), link.notices
 
 
 def entry(

@@ -11,7 +11,7 @@ import scripted
 from stage import argv, run
 from terminal import Pty
 
-from cass import chat, check, inbox
+from cass import chat, check, inbox, trust
 from cass.check import disk, machine
 from cass.check.finding import Finding, Level
 from cass.errors import UsageError
@@ -175,6 +175,18 @@ def test_what_extends_cass_is_listed_with_what_is_wrong_with_it(home, workspace,
         '"ask": tickets(x)',
         '"deny": shel(rm *)',
     ]
+
+
+def test_every_directory_that_configures_this_one_is_named(home, workspace, found, monkeypatch):
+    home.make()
+    (workspace / ".git").mkdir()
+    below = workspace / "below"
+    for place in (workspace, below):
+        (place / ".cass").mkdir(parents=True)
+        (place / ".cass" / "config.json").write_text('{"ask": ["grep"]}')
+        trust.give(trust.standing(place, home), home)
+    monkeypatch.chdir(below)
+    assert found()["project"] == [("ok", f"{workspace}, {below}: as you trusted it; it asks 2 and denies 0 more", "")]
 
 
 def test_prompts_and_skills_are_listed_with_what_lies_there_and_is_none(home, workspace, found):
