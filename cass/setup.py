@@ -24,6 +24,7 @@ class Person(Protocol):
     """Whoever sits at the terminal."""
 
     def choose(self, question: str, choices: Sequence[str], at: int = 0) -> int: ...
+    def text(self, question: str) -> str: ...
     def secret(self, question: str) -> str:
         """What is typed, which the terminal does not show."""
 
@@ -67,7 +68,8 @@ def setup(
     `yes`: write without asking. Raises UsageError, ConfigError, MissingKey, ProviderError; then nothing is written.
     """
     files = Written.read(home, None)
-    id = wanted.provider or _provider(files, wanted, environ, person)
+    wanted = _named(wanted if wanted.provider or wanted.base_url else _asked(files, wanted, environ, person))
+    id = str(wanted.provider)
     if id == _configured(files):  # what an older file says of its one provider moves into the entry of that
         here = files.config
         base_url, name = wanted.base_url or here.get("base_url"), wanted.api_key_env or here.get("api_key_env")
@@ -140,7 +142,7 @@ def _given(provider: str, place: str | None, person: Person | None, stream: IO[s
     if place is None and person is None:
         raise UsageError("say where the key is to be kept: --api-key-env NAME, --file or --keyring")
     if place is None and person is not None:
-        places = {Place.FILE: "in providers.json, readable by me alone"}
+        places = {Place.FILE: "in providers.json, which only you can read"}
         if providers.has_ring():
             places[Place.KEYRING] = "in the system's keyring"
         chosen = person.choose("Where is the key to be kept?", [*places.values(), "in a variable of the environment"])
@@ -187,17 +189,25 @@ def _configured(files: Written) -> str | None:
     return files.config.get("default_provider") or files.config.get("provider")
 
 
-def _provider(files: Written, wanted: Wanted, environ: Mapping[str, str], person: Person | None) -> str:
-    if wanted.base_url:
-        return urlsplit(wanted.base_url).netloc or wanted.base_url
+def _named(wanted: Wanted) -> Wanted:
+    """`wanted` with a provider: a server that is given by its address alone is called by its host."""
+    url = wanted.base_url or ""
+    return wanted if wanted.provider else replace(wanted, provider=urlsplit(url).netloc or url)
+
+
+def _asked(files: Written, wanted: Wanted, environ: Mapping[str, str], person: Person | None) -> Wanted:
     if person is None:
         raise UsageError(f"name a provider with --provider: one of {', '.join([*files.providers, *_OFFERED])}")
     ids = list(dict.fromkeys([*files.providers, *_OFFERED]))
     names = [f"{id:12} {_remark(id, environ)}".rstrip() for id in ids]
     chosen = person.choose("Which provider?", [*names, "another server, by its address"])
     if chosen < len(ids):
-        return ids[chosen]
-    raise UsageError("to use another server: cass setup --base-url URL [--api-key-env NAME]")
+        return replace(wanted, provider=ids[chosen])
+    url = person.text("Its address, such as http://localhost:8080/v1")
+    if not url:
+        raise UsageError("no address was given: nothing was written")
+    name = person.text("The variable that holds its key, such as MY_KEY; empty: it wants none")
+    return replace(wanted, base_url=url, api_key_env=name or wanted.api_key_env)
 
 
 def _remark(id: str, environ: Mapping[str, str]) -> str:
@@ -224,7 +234,7 @@ def _key(connection: Connection, person: Person | None) -> Key:
     name, id = connection.api_key_env, connection.provider
     if person is None:
         raise MissingKey(f"set {name}: it holds the API key of {id}; or give the key first: cass login {id}")
-    choices = [f"I set {name} myself, and come again", "type it now, kept in providers.json, readable by me alone"]
+    choices = [f"set {name} yourself, and come again", "type it now, kept in providers.json, which only you can read"]
     if providers.has_ring():
         choices.append("type it now, kept in the system's keyring")
     chosen = person.choose(f"{name} is not set. The key of {id}?", choices)

@@ -139,6 +139,8 @@ _REASONING: dict[str, Check] = {
     "default_effort": _ANY_TEXT,
     "request_format": _ANY_TEXT,
 }
+KEYS = tuple({**_CONFIG, **_PROVIDER, **_MODEL, **_REASONING})
+"""All that the files know, for whoever misspells one."""
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------

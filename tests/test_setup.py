@@ -56,6 +56,8 @@ class Typist:
         self.asked.append(question)
         return self.answers.pop(0)
 
+    text = secret
+
 
 def do(
     home: Home, person: Typist | None = None, environ: dict[str, str] | None = None, *, yes: bool = True, **wanted: str
@@ -131,6 +133,20 @@ def test_nobody_to_ask_needs_a_provider_and_a_yes(home, server):
     assert files(home) == {}
 
 
+@pytest.mark.parametrize(("name", "key"), [("WK", GOOD), ("", None)])
+def test_another_server_is_asked_for_by_its_address(home, name, key):
+    with scripted.Server([], models=MODELS, key=key) as server:
+        do(home, Typist("another server", server.base_url, name, "beta-large", "yes"), {"WK": GOOD}, yes=False)
+        where = server.base_url.split("/")[2]
+    assert settings(home, WK=GOOD) == (where, "beta-large", key)
+
+
+def test_another_server_without_an_address_is_none(home):
+    with pytest.raises(UsageError, match="no address was given"):
+        do(home, Typist("another server", ""))
+    assert files(home) == {}
+
+
 def test_a_model_from_a_file_has_nothing_to_set_up(home):
     with pytest.raises(UsageError, match=r"cass local MODEL\.gguf"):
         do(home, provider="local")
@@ -193,7 +209,7 @@ def test_a_person_picks_and_may_still_say_no(home, server):
     home.providers.write_text(
         json.dumps({"providers": [{"id": "work", "base_url": server.base_url, "api_key_env": "WK"}]})
     )
-    person = Typist("work", "readable by me alone", GOOD, "beta-small", "yes")
+    person = Typist("work", "which only you can read", GOOD, "beta-small", "yes")
     do(home, person, yes=False)
     assert settings(home) == ("work", "beta-small", GOOD)
     assert GOOD not in "".join(person.asked)
@@ -317,6 +333,22 @@ def test_on_a_terminal_it_asks_and_shows_no_key(home, server):
         sat.close()
     assert GOOD.encode() not in sat.said
     assert settings(home) == ("work", "beta-large", GOOD)
+
+
+def test_a_key_that_is_typed_where_a_number_is_wanted_is_not_repeated_and_escape_leaves(home):
+    environ = {name: value for name, value in os.environ.items() if not name.endswith("_KEY")}
+    sat = Pty(["bin/cass", "setup", "--provider", "groq"], environ | {"CASS_HOME": str(home.root)})
+    try:
+        sat.until("Ctrl-C leaves [1]: ")
+        sat.type(f"{GOOD}\r")
+        sat.until("that is none of them")
+        sat.until("Ctrl-C leaves [1]: ")
+        sat.type("\x1b\r")
+        assert sat.end() == 130
+    finally:
+        sat.close()
+    assert sat.said.count(GOOD.encode()) == 1  # the terminal's own echo
+    assert sat.said.count(b"The key of groq?") == 1
 
 
 @pytest.mark.parametrize(

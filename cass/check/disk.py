@@ -8,6 +8,7 @@ import socket
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 
 from cass import catalogue, inbox, presence, project, trust, written
@@ -66,13 +67,19 @@ def _configuration(home: Home) -> Iterator[Finding]:
         if problem:
             yield error("config", problem, f"correct {path}, or take the key out")
         elif notices:
-            yield from (warning("config", notice, "a spelling mistake?") for notice in notices)
+            yield from (warning("config", notice, _meant(notice)) for notice in notices)
         elif path.exists():
             yield ok("config", str(path))
     try:
         trust.directories(home)
     except CassError as e:
         yield error("config", str(e), f"correct {home.trust}, or remove it and trust again")
+
+
+def _meant(notice: str) -> str:
+    """What may be meant, where `notice` ends with an unknown key."""
+    near = get_close_matches(notice.rpartition('unknown key "')[2].removesuffix('"'), written.KEYS, 1)
+    return f'did you mean "{near[0]}"?' if near else "a spelling mistake?"
 
 
 def _project(home: Home, cwd: Path) -> Iterator[Finding]:

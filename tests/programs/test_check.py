@@ -90,7 +90,8 @@ def test_each_file_is_checked_by_itself(home, found):
     texts = [text for _, text, _ in got["config"]]
     assert f'{home.config}: "layout": expected one of inline, panes' in texts
     assert any(text.startswith(f"{home.providers}: line 1") for text in texts)
-    assert f'{home.models}: m: unknown key "context"' in texts
+    hints = {text: hint for _, text, hint in got["config"]}
+    assert hints[f'{home.models}: m: unknown key "context"'] == 'did you mean "context_length"?'
     assert any(text.startswith(f"{home.trust}: expected") for text in texts)
     assert got["provider"][0][0] == "error"
 
