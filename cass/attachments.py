@@ -24,6 +24,8 @@ ALL = 20_000_000
 """Bytes of them together: providers take requests of 20 to 32 MB, and base64 makes three bytes four."""
 _HASHED = 8
 """Digits of a hash that an image is called by where it has no name."""
+WORD = rf"\[image (?P<hash>[0-9a-f]{{{_HASHED}}})\]"
+"""The pattern of a `word`."""
 SIDE = 8_000
 """Pixels. Source: https://platform.claude.com/docs/en/build-with-claude/vision"""
 

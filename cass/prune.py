@@ -5,6 +5,7 @@ that was too long for its chat.
 """
 
 import contextlib
+import re
 import shutil
 import sys
 import time
@@ -14,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cass import amounts, blobs, catalogue, inbox, jsonl, lineage, presence, snapshots
+from cass import amounts, attachments, blobs, catalogue, inbox, jsonl, lineage, presence, snapshots
 from cass.errors import Blocked, Interrupted
 from cass.home import Files, Home
 from cass.program import err, out
@@ -83,8 +84,10 @@ def find(home: Home, before: float, chats: bool) -> Iterator[Waste]:
         if state
     }
     needed |= {sha256 for chat_id in known - gone for sha256 in _attached(home.files(chat_id))}
+    drafted = {hash for chat_id in known - gone for hash in _drafted(home.files(chat_id))}
     for path in _blobs(home):
-        if path.name not in needed and _is_old(path, time.time() - UNDER_WAY_S):
+        is_needed = path.name in needed or path.name.startswith(tuple(drafted))
+        if not is_needed and _is_old(path, time.time() - UNDER_WAY_S):
             yield _waste("contents of files, for restoring, and images", path)
 
 
@@ -137,6 +140,12 @@ def _attached(files: Files) -> Iterator[str]:
         for one in map(Attachment.of, said if isinstance(said, list) else ()):
             if one is not None:
                 yield one.sha256
+
+
+def _drafted(files: Files) -> Iterator[str]:
+    """Beginnings of the hashes of the images that a draft names: no message has them yet."""
+    with contextlib.suppress(OSError):
+        yield from re.findall(attachments.WORD, files.draft.read_text("utf-8", "replace"))
 
 
 def _illustrated(chat: Path) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,7 @@ from cass.values import Attachment
 _ENDING = r"\.(?i:png|jpe?g|gif|webp)"
 _NAMED = pattern(
     rf"""(?<!\S)@(?:"(?P<quoted>[^"\n]+{_ENDING})"|(?P<plain>[^\s"]\S*?{_ENDING})(?=[.,;:!?)\]}}'"]*(?:\s|$)))"""
-    r"""|\[image (?P<hash>[0-9a-f]{8})\]"""
+    rf"|{attachments.WORD}"
 )
 _HEAD = 1 << 18
 """Bytes of a file that tell whether it is an image: in front of its size a camera may have put a small one."""

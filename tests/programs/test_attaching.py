@@ -245,12 +245,10 @@ def test_a_page_holds_no_blob_that_is_another_type_than_it_says(attached, home, 
     assert "alert" not in page.read_text()
 
 
-def test_what_a_chat_a_branch_or_a_waiting_message_needs_is_not_pruned(attached, home, pictures):
+def test_what_a_chat_a_branch_a_waiting_message_or_a_draft_needs_is_not_pruned(attached, home, pictures):
     (blob,) = home.blobs.iterdir()
     long_ago = time.time() - 100 * 86_400
     os.utime(blob, (long_ago, long_ago))
-    end = run("cass", "branch", attached.chat_id, "--list").stdout
-    assert end
     made = run("cass", "branch", attached.chat_id, "2")
     assert made.returncode == 0, made.stderr
     assert run("cass", "prune", "--yes").returncode == 0
@@ -270,6 +268,10 @@ def test_what_a_chat_a_branch_or_a_waiting_message_needs_is_not_pruned(attached,
     assert blob.exists()
     for path in waiting.inbox.iterdir():
         path.unlink()
+    waiting.draft.write_text(f"look at {attachments.word(user.attachments[0])} again")
+    run("cass", "prune", "--yes")
+    assert blob.exists()
+    waiting.draft.unlink()
     run("cass", "prune", "--yes")
     assert not blob.exists()
 
