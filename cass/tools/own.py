@@ -62,8 +62,12 @@ def find(
     deadline = time.monotonic() + patience_s
     found: dict[str, tuple[Effect, Tool]] = {}
     wrong: list[str] = []
+    try:
+        programs = list(_programs(directory))
+    except OSError as e:
+        return [], [f"{directory}: {e.strerror}; no tool there is used"]
     with contextlib.ExitStack() as files:
-        begun = [_begin(path, environ, files.enter_context(tempfile.TemporaryFile())) for path in _programs(directory)]
+        begun = [_begin(path, environ, files.enter_context(tempfile.TemporaryFile())) for path in programs]
         for one in begun:
             try:
                 effect, tool = _made(one.path, _answer(one, deadline))
@@ -87,7 +91,7 @@ def _is_script(path: Path) -> bool:
         with open(path, "rb") as file:
             return file.read(2) == b"#!"
     except OSError:
-        return False
+        return True  # one that cannot even be read is said to be none
 
 
 class _Begun(NamedTuple):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import time
 from dataclasses import replace
 
@@ -133,6 +134,18 @@ def test_one_that_cannot_start_or_never_answers_is_said_and_the_others_are_there
         "--schema: no answer in time; it is not used",
         "it does not start: a script begins with a line such as #!/bin/sh; it is not used",
     ]
+
+
+@pytest.mark.parametrize("closed", ["tools", "tools/say"])
+def test_what_cannot_be_read_is_said_and_no_chat_ends_of_it(workspace, write, closed):
+    write()
+    path = workspace.home / closed
+    path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip("root reads everything")
+    found, wrong = find(workspace)
+    path.chmod(0o700)
+    assert (found, [text.partition(":")[0] for text in wrong]) == ([], [str(path)])
 
 
 def test_what_it_does_decides_where_it_is_offered_and_asked_about(workspace, write):
