@@ -884,6 +884,17 @@ def test_a_chat_is_exported_from_its_composer(files, worker, workspace):
     compose(files, play)
 
 
+def test_what_the_running_turn_is_to_hear_stands_before_what_waits_for_the_next(files):
+    seat = Seat(files)
+    seat.send("after it")
+    seat.send("be short", steer=True)
+    seat.order("compact")
+    assert seat.waiting() == ["at once: be short", "after it", "/compact"]
+    assert seat.take_one(seat.waiting_names()[0]) == ["be short"]
+    assert seat.waiting() == ["after it", "/compact"]
+    seat.close()
+
+
 def test_what_an_idle_worker_is_just_taking_is_not_shown_as_waiting(files, worker):
     async def play(desk):
         await desk.types("hello", "\r")

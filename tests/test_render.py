@@ -196,6 +196,19 @@ def test_a_call_shows_what_it_is_about_its_result_and_how_it_ended() -> None:
     assert shown(call("x", "Error: unknown tool 'x'", ok=False)).split("\n") == ["● x", "  ╰ failed · unknown tool 'x'"]
 
 
+def test_sizes_of_a_listing_stand_below_each_other() -> None:
+    listing = f"src/\na.py\t7\n写.md\t1,024\n{'x' * 50}\t20\nrun.sock\tsocket\nlink -> a.py"
+    assert shown(call("ls", listing)).split("\n")[1:-1] == [
+        "  │ src/",
+        "  │ a.py           7",
+        "  │ 写.md      1,024",
+        f"  │ {'x' * 50}      20",
+        "  │ run.sock  socket",
+        "  │ link -> a.py",
+    ]
+    assert shown(call("read", "a\tb\nc")).split("\n")[1] == "  │ a       b"
+
+
 def test_a_long_result_is_short_and_says_how_much_is_hidden_and_how_to_see_it() -> None:
     lines = shown(call("ls", "\n".join(f"file{i}" for i in range(100)))).split("\n")
     assert len(lines) == 1 + 12 + 1

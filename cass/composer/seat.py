@@ -20,6 +20,8 @@ from cass.tail import Tail
 from cass.values import Attachment
 
 PROGRAM = "cass-compose"
+AT_ONCE = "at once: "
+"""Before what the running turn is to hear."""
 
 
 class Seat:
@@ -114,14 +116,22 @@ class Seat:
         return {"by": "composer", "composer": self.id}
 
     def waiting(self, since_s: float = 0) -> list[str]:
-        """What waits, `since_s` or longer, oldest first: messages as they are, commands as they are typed."""
+        """What waits, `since_s` or longer, in its turn: messages as they are, commands as they are typed."""
         until = time.time_ns() - int(since_s * 1e9)
-        found = [waiting for waiting in self.queue if not since_s or waiting.at_ns <= until]
-        return [text for waiting in found if (text := self._text(waiting)) is not None]
+        found = [waiting for waiting in self._in_turn() if not since_s or waiting.at_ns <= until]
+        return [f"{AT_ONCE if self._is_steering(waiting) else ''}{self._text(waiting)}" for waiting in found]
 
     def waiting_names(self) -> list[str]:
         """Their names, in the same order."""
-        return [waiting.name for waiting in self.queue if self._text(waiting) is not None]
+        return [waiting.name for waiting in self._in_turn()]
+
+    def _in_turn(self) -> list[Waiting]:
+        """What waits, the next first: what the running turn is to hear, then the rest, oldest first."""
+        found = [waiting for waiting in self.queue if self._text(waiting) is not None]
+        return sorted(found, key=lambda waiting: not self._is_steering(waiting))
+
+    def _is_steering(self, waiting: Waiting) -> bool:
+        return self._item(waiting).get("steer") is True
 
     def take_back(self, *, mine: bool, newest: bool = False) -> list[str]:
         """Take what waits out of the queue again, oldest first: `mine`, or any composer's; or only the newest.

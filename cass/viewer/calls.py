@@ -114,7 +114,7 @@ def _result(block: Call, result: ToolResult, look: Look) -> list[Text]:
         made, hidden = _barred(ends(body, look), look), ""
     else:
         shown, hidden = cut(body, SHORT_LINES, look.short_characters, look)
-        made = _barred(map(Text, shown), look)
+        made = _barred(map(Text, wrapping.abreast(shown) if result.name == "ls" else shown), look)
     return made + _foot(Text.assemble(*state, (f" · {hidden}" if hidden else "", DIM)), look)
 
 

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Sequence
 from functools import cache
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
@@ -16,6 +16,8 @@ NARROWEST = 8
 """Columns left to a block, however deep it is nested and however narrow the screen."""
 TAB = 8
 """As on a terminal: what tools print is aligned for it."""
+NAME_COLUMNS = 40
+"""A longer name pushes its own size to the right, and no other."""
 
 DIM = Style(dim=True)
 BOLD = Style(bold=True)
@@ -91,3 +93,14 @@ def untabbed(line: str) -> str:
     text = Text(line)
     text.expand_tabs(TAB)
     return text.plain
+
+
+def abreast(lines: Sequence[str]) -> list[str]:
+    """Lines of a name, a tab and a size with the sizes below each other; others, and what is very wide, as they are."""
+    cells = [line.partition("\t") for line in lines]
+    named = max((cell_len(name) for name, tab, _ in cells if tab and cell_len(name) <= NAME_COLUMNS), default=0)
+    sized = max((len(size) for _, tab, size in cells if tab), default=0)
+    return [
+        f"{set_cell_size(name, max(named, cell_len(name)))}  {size:>{sized}}" if tab else name
+        for name, tab, size in cells
+    ]

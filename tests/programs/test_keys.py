@@ -192,7 +192,7 @@ def _(s):
     s.busy()
     s.tmux.type("stop that")
     s.press("C-s")
-    s.until("waiting 1: stop that")
+    s.until("waiting 1: at once: stop that")
     (waiting,) = inbox.waiting(s.files)
     assert inbox.read(s.files, waiting.name)["steer"] is True
 
