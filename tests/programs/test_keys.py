@@ -259,8 +259,8 @@ def _(s):
     s.mark("the first of all")
     s.press("Enter")
     s.draft("the first of all")
-    assert len(catalogue.ids(s.home)) == 2
-    assert s.home.files(chat_id).draft.read_text() == "kept"
+    wait_for(lambda: len(catalogue.ids(s.home)) == 2)  # the transcript shows the same words already
+    wait_for(lambda: s.home.files(chat_id).draft.read_text() == "kept")
 
 
 @row(At.DRAFT, "Ctrl-C")
