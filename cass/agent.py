@@ -81,18 +81,22 @@ class Agent:
         """What comes, up to the end of the turn. Raises ToolError when its worker is gone."""
         pause, is_running = _SHORTEST_S, True
         while True:
-            for record in chain(self._troubles, self._watch.news()):
+            for record in chain(self._new_troubles(), self._watch.news()):
                 pause = _SHORTEST_S
                 if self._is_end(record):
                     return
                 yield record
-            self._troubles.clear()
             if not is_running:  # it was looked at before the last news
                 gone = f"{waiting.gone(self._files)}; what it did until then stands in that chat"
                 raise ToolError(f"agent: {gone}")
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_S)
             is_running = pause < _LONGEST_S or presence.is_running(self._files)
+
+    def _new_troubles(self) -> Iterator[Notice]:
+        """Each once; threads add to them meanwhile."""
+        while self._troubles:
+            yield self._troubles.pop(0)
 
     def _is_end(self, record: Record) -> bool:
         if isinstance(record, TurnEnd) and self._id in record.answers:
