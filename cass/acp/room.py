@@ -181,7 +181,7 @@ class Room:
         return str(answer.outcome.option_id) if isinstance(answer.outcome, AllowedOutcome) else ""
 
     def _decide(self, decision: dict[str, object]) -> None:
-        # Not in a thread: to reach the socket the process stands in its directory for a moment.
+        # Not in a thread: on macOS the whole process stands in the directory of the socket for a moment, to reach it.
         answer = decisions.ask(self.files, {**decision, "program": PROGRAM})
         if not answer.get("ok"):
             raise CassError(str(answer.get("error", "the worker refused")))

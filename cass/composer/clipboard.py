@@ -1,4 +1,4 @@
-"""The clipboard: the image that another program has put there, as a tool for that gives it."""
+"""The clipboard: the image that another program has put there, as a program for that gives it."""
 
 import asyncio
 import binascii
@@ -15,7 +15,7 @@ PATIENCE_S = 5.0
 """Whoever owns what was copied may hang."""
 
 
-class Tool(NamedTuple):
+class Reader(NamedTuple):
     """A program that writes the image on its standard output."""
 
     command: tuple[str, ...]
@@ -23,23 +23,23 @@ class Tool(NamedTuple):
     """The variable without which it has nothing to ask."""
 
 
-TOOLS = (
-    Tool(("wl-paste", "--type", "image/png"), "WAYLAND_DISPLAY"),
-    Tool(("xclip", "-selection", "clipboard", "-target", "image/png", "-o"), "DISPLAY"),
-    Tool(("pngpaste", "-")),
-    Tool(("osascript", "-e", "get the clipboard as \u00abclass PNGf\u00bb")),
+READERS = (
+    Reader(("wl-paste", "--type", "image/png"), "WAYLAND_DISPLAY"),
+    Reader(("xclip", "-selection", "clipboard", "-target", "image/png", "-o"), "DISPLAY"),
+    Reader(("pngpaste", "-")),
+    Reader(("osascript", "-e", "get the clipboard as \u00abclass PNGf\u00bb")),
 )
 
 
 async def image(environ: Mapping[str, str] = os.environ) -> bytes:
     """The image on the clipboard. Raises CassError where there is none, or nothing to get it with."""
-    tools = [tool for tool in TOOLS if shutil.which(tool.command[0]) and environ.get(tool.display or "PATH")]
-    if not tools:
+    readers = [one for one in READERS if shutil.which(one.command[0]) and environ.get(one.display or "PATH")]
+    if not readers:
         raise CassError("no program here reads an image from the clipboard: wl-paste, xclip, pngpaste or osascript")
-    for tool in tools:
+    for reader in readers:
         try:
             async with asyncio.timeout(PATIENCE_S):
-                content = _plain((await helper.told(tool.command)).out)
+                content = _plain((await helper.told(reader.command)).out)
         except (OSError, TimeoutError):
             continue
         if images.measure(content) is not None:
