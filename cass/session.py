@@ -48,6 +48,7 @@ from cass.brought import Brought, Chosen
 from cass.config import Options, Settings
 from cass.decisions import Answer
 from cass.desk import Desk
+from cass.edition import Edition
 from cass.errors import CassError, ConfigError, UsageError
 from cass.home import Files, Home
 from cass.hooked import Hooked
@@ -100,6 +101,7 @@ class Session:
         found = chat.read(files)
         self.settings: Settings = settings or opening.settings_of(found, files.home, options)
         self._brought = brought or Brought()
+        self._edition = Edition(files.home, options.config)
         config.require_key(self.settings)
         if self.settings.sandbox and (why := sandbox.problem()):
             raise ConfigError(f'--sandbox, or "sandbox" in the configuration, cannot be had: {why}')
@@ -239,6 +241,7 @@ class Session:
         desk = self.desk
         if not self._busy:  # a turn keeps the tools that it began with, and so does the prefix of its requests
             desk.toolbox.settle(self.mcp.tools())
+            self._tell_changes()
         return User(
             id=id or jsonl.new_id(),
             content=content,
@@ -437,6 +440,12 @@ class Session:
         said = [text for text in self.notices if not text.startswith("demo:")]
         for notice in [*chat.damage(self.records), *(Notice(level="info", text=text) for text in said)]:
             self.live.write(notice)
+
+    def _tell_changes(self) -> None:
+        """Say which of the person's files were changed: this session goes on with what it has read."""
+        how = f"end this worker, and say something: cass stop {self.id}"
+        for path in self._edition.news():
+            self._tell_news(Notice(level="warning", text=f"{path} was changed; to have that in this chat, {how}"))
 
     def _tell_news(self, notice: Notice) -> None:
         """Something about the servers, while the session goes on."""

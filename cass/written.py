@@ -196,8 +196,8 @@ def models(home: Home, notices: list[str]) -> list[dict[str, Any]]:
 
 def secret_names(home: Home) -> frozenset[str]:
     """Variables that hold API keys: of the built-in table, and of the files as far as they can be read."""
-    entries = _readable(home.providers).get("providers")
-    said = [_readable(home.config), *(entries if isinstance(entries, list) else [])]
+    entries = readable(home.providers).get("providers")
+    said = [readable(home.config), *(entries if isinstance(entries, list) else [])]
     names = [known.key for known in PROVIDERS.values()]
     for place in said:
         if isinstance(place, dict):
@@ -208,12 +208,13 @@ def secret_names(home: Home) -> frozenset[str]:
 
 def stored_keys(home: Home) -> list[str]:
     """API keys that stand in the files themselves, as far as those can be read."""
-    entries = _readable(home.providers).get("providers")
+    entries = readable(home.providers).get("providers")
     keys = [entry.get("api_key") for entry in (entries if isinstance(entries, list) else []) if isinstance(entry, dict)]
     return [key for key in keys if isinstance(key, str) and key[:1] != "$"]
 
 
-def _readable(path: Path) -> dict[str, Any]:
+def readable(path: Path) -> dict[str, Any]:
+    """What a file says; empty where there is none, or it cannot be read."""
     try:
         return _object(path)
     except ConfigError:

@@ -12,7 +12,7 @@ ORDER = """
     errors pattern flags web web.url web.hosts hunks home jsonl elder preferences visible announce color amounts values
     records ends headline compound rules warning access ignore walk names images blobs snapshots attachments query
     search inbox itself extras presence lineage catalogue tail chat callers decisions known instructions frontmatter
-    trust skills project environment hooks written connection gguf models bill config variables
+    trust skills project environment hooks written edition connection gguf models bill config variables
     welcome
     prompt budget gallery context blocks markdown commands templates
     providers.sse providers.veil providers.failures providers.shape providers.address providers.ids providers.effort
