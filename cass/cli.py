@@ -13,7 +13,7 @@ gc.disable()  # until `_settle`: what a start imports is no garbage, and to look
 
 import click  # noqa: E402
 
-from cass.errors import CassError, UsageError  # noqa: E402
+from cass.errors import UsageError  # noqa: E402
 from cass.flags import flags  # noqa: E402
 from cass.program import (  # noqa: E402
     CHAT,
@@ -30,13 +30,13 @@ from cass.program import (  # noqa: E402
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from cass.exchange import Answer
     from cass.home import Files, Home
+    from cass.records import TurnEnd
     from cass.report import Report
-    from cass.values import Attachment
+    from cass.schema import Schema
 
 READ_STDIN = "-"
 LIST = "\0list"
@@ -45,8 +45,6 @@ NEW = "\0new"
 """What a bare ``--worktree`` means."""
 PROMPT = "\0prompt"
 """What a text behind other options is, where ``-p`` stands before them."""
-TRIES = 3
-"""Answers that are asked for until one fits a schema."""
 
 
 _ELSEWHERE = {
@@ -195,31 +193,19 @@ def _print_system_prompt(given: dict[str, Any]) -> None:
 
 
 def _one_turn(given: dict[str, Any]) -> int:
-    """Ask once; with a schema again, until an answer fits it."""
-    from cass import send
+    from cass import oneshot, send
+    from cass.report import Report
 
     text = send.text_from(given["prompt"])
     if not text.strip():
         raise UsageError("the prompt is empty")
     schema = _schema(given["schema"]) if given["schema"] else None
-    if schema is None:
-        return _finish(*_ask(given, text), given)
-    text = schema.request(text)
-    for _ in range(TRIES):
-        files, answer = _ask(given, text)
-        if answer.end.outcome != "done":
-            return _finish(files, answer, given)
-        try:
-            return _finish(files, answer, given, value=schema.value(answer.text))
-        except ValueError as e:
-            err(f"the answer does not fit --schema: {e}")
-            text = schema.again(str(e))
-        given = {**given, "resume": files.chat_id, "attach": (), "again": True}
-    _finish(files, answer, given)
-    raise CassError(f"no answer of {TRIES} fitted the schema")
+    report = Report(given["form"], given["output"])
+    how = (given["cwd"], given["ask"], given["attach"], _once, _exchange)
+    return oneshot.run(oneshot.Shot(_home(), options(given), report, *how), text, given["resume"], schema)
 
 
-def _schema(path: "Path") -> Any:
+def _schema(path: "Path") -> "Schema":
     try:
         from cass.schema import Schema
     except ModuleNotFoundError:
@@ -229,69 +215,18 @@ def _schema(path: "Path") -> Any:
     return Schema(path)
 
 
-def _ask(given: dict[str, Any], text: str) -> "tuple[Files, Answer]":
-    """One turn, in a worker of our own or in the one that the chat has."""
-    from cass import catalogue, chat, config, heir, joining, opening, presence
-
-    home, wanted = _home(), options(given)
-    settings, attached = None, _attached(home, given["attach"])
-    if given["resume"] is None:
-        settings = config.load(home, wanted, os.environ)
-        config.require_key(settings)
-        settings = config.with_instructions(settings, home, opening.workspace(str(given["cwd"] or here())))
-        files = opening.new(home, given["cwd"] or here(), settings, wanted)
-    else:
-        files = heir.of(catalogue.find(home, given["resume"]), err)
-        found = chat.read(files)
-        if not given.get("again"):
-            err(*(notice.text for notice in chat.damage(found)))
-        if not given["cwd"] and not given.get("again") and (meta := chat.meta(found)) and meta.cwd != str(here()):
-            err(f"workspace: {meta.cwd}")
-        if kept := joining.join(files, wanted):
-            raise UsageError(kept)
-        if presence.is_running(files):
-            opening.check_cwd(files, given["cwd"])
-            return files, _exchange(files, text, given, ask=given["ask"], program="cass -p", attached=attached)
-    from cass import worker
-    from cass.exchange import Answer
+def _once(*given: Any, **how: Any) -> "tuple[TurnEnd, str]":
+    from cass import worker  # heavy: a chat that has one spares it
 
     _settle()
-    tell = _report(given).record
-    how = {"cwd": given["cwd"], "ask": given["ask"], "tell": tell, "attached": attached}
-    how["notices"] = not given.get("again")
-    end, said = worker.once(files, wanted, settings, text, **how)
-    return files, Answer(end.turn, end, said)
+    return worker.once(*given, **how)
 
 
-def _attached(home: "Home", paths: "Sequence[str]") -> "tuple[Attachment, ...]":
-    """The images that go with a message, kept. Raises UsageError."""
-    if not paths:
-        return ()
-    from cass import attachments
-
-    return attachments.every(home, paths)
-
-
-def _exchange(files: "Files", text: str, given: dict[str, Any], **how: Any) -> "Answer":
+def _exchange(files: "Files", text: str, report: "Report", **how: Any) -> "Answer":
     from cass import exchange
 
     _settle()
-    return exchange.say(files, text, tell=_report(given).record, with_live=True, **how)
-
-
-def _report(given: dict[str, Any]) -> "Report":
-    from cass.report import Report
-
-    return Report(given["form"], given.get("output"))
-
-
-def _finish(files: "Files", answer: "Answer", given: dict[str, Any], value: Any = None) -> int:
-    """Print the answer alone on standard output, how it ended on standard error; return the exit status."""
-    end = answer.end
-    status = _report(given).finish(files, answer, value)
-    if end.error or end.outcome != "done":
-        err(f"{end.outcome}: {end.error or 'the turn was cancelled'}", f"chat: {files.chat_id}")
-    return status
+    return exchange.say(files, text, tell=report.record, with_live=True, **how)
 
 
 def _interactive(given: dict[str, Any]) -> int:
@@ -386,10 +321,15 @@ def cass_send(ctx: click.Context, /, chat: str, text: str | None, **given: Any) 
         from cass import heir
 
         files = heir.of(files, err)
-    given["attached"] = _attached(files.home, given.pop("attach"))
+    if attach := given.pop("attach"):
+        from cass import attachments
+
+        given["attached"] = attachments.every(files.home, attach)
     if wait:
-        shown = {"form": "json" if as_json else "text"}
-        ctx.exit(_finish(files, _exchange(files, message, shown, timeout_s=timeout_s, **given), shown))
+        from cass.report import Report
+
+        report = Report("json" if as_json else "text")
+        ctx.exit(report.finish(files, _exchange(files, message, report, timeout_s=timeout_s, **given)))
     id = given["id"]
     if id is not None:
         from cass import exchange

@@ -36,7 +36,10 @@ class Report(NamedTuple):
             err(said)
 
     def finish(self, files: Files, answer: Answer, value: Any = None) -> int:
-        """The whole; `value` is what the answer is as JSON, where that was asked for. Returns the exit status."""
+        """The whole, and on standard error how it ended if that was not well; return the exit status.
+
+        `value` is what the answer is as JSON, where that was asked for.
+        """
         is_whole = answer.end.outcome != "cancelled"
         text = jsonl.dump(value).decode() if value is not None else answer.text if is_whole else ""
         if self.output is not None and is_whole:
@@ -45,6 +48,8 @@ class Report(NamedTuple):
             out(jsonl.dump(self._result(files, answer, value)).decode())
         elif text and self.output is None:
             out(text)
+        if answer.end.error or answer.end.outcome != "done":
+            err(f"{answer.end.outcome}: {answer.end.error or 'the turn was cancelled'}", f"chat: {files.chat_id}")
         return EXITS[answer.end.outcome]
 
     def _result(self, files: Files, answer: Answer, value: Any) -> dict[str, Any]:

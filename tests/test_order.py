@@ -39,7 +39,7 @@ ORDER = """
     composer.pager composer.errands composer.choice composer.slash composer.asking composer.keyboard composer.compose
     composer
     acp.before acp.lines acp.updates acp.room acp.server acp
-    setup launch program schema report branching prune dialogue verdict review
+    setup launch program schema report oneshot branching prune dialogue verdict review
     batch gauge fleet scheduler
     synopsis completions.chats completions.bash completions.zsh completions.fish completions manual
     check.finding check.disk check.machine check.provider check.extensions check.verdicts check subcommands cli
