@@ -97,7 +97,7 @@ def joined(base: Url, reference: str) -> Url:
 def _host(text: str) -> str:
     try:
         if text.startswith("["):
-            return ipaddress.IPv6Address(text[1:-1]).compressed
+            return _ipv6(ipaddress.IPv6Address(text[1:-1]))
         if any(letter in text for letter in _TWO_MEANINGS):
             raise NoUrl(f"the host {text[:100]!r} means two names; write the one you want, as xn--…")
         name = (text if text.isascii() else text.encode("idna").decode()).lower().removesuffix(".")
@@ -108,6 +108,14 @@ def _host(text: str) -> str:
     if not _NAME.fullmatch(name) or len(name) > 253:
         raise NoUrl(f"{text[:100]!r} is no host")
     return name
+
+
+def _ipv6(address: ipaddress.IPv6Address) -> str:
+    """The shortest form, in hexadecimal throughout: Python 3.13 writes a mapped IPv4 address in decimal."""
+    if address.ipv4_mapped is None:
+        return address.compressed
+    high, low = divmod(int(address.ipv4_mapped), 1 << 16)
+    return f"::ffff:{high:x}:{low:x}"
 
 
 def _port(text: str | None, scheme: str) -> int:
