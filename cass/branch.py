@@ -170,10 +170,10 @@ def _wants(answer: Assistant) -> str:
     return f"({len(answer.tool_calls)} call{'s' if len(answer.tool_calls) != 1 else ''})"
 
 
-def find(found: Sequence[Record], text: str) -> Checkpoint:
+def find(found: Sequence[Record], text: str, chat: str = "CHAT") -> Checkpoint:
     """The moment that a person means: its number, or a unique part of an id; of a call it is its result.
 
-    Raises UsageError.
+    Raises UsageError, which names `chat`.
     """
     points = checkpoints(found)
     is_number = text.isdecimal() and len(text) <= _DIGITS
@@ -185,7 +185,7 @@ def find(found: Sequence[Record], text: str) -> Checkpoint:
     if fitting:
         numbers = ", ".join(str(point.number) for point in fitting.values())
         raise UsageError(f"{text!r} fits several checkpoints: {numbers}")
-    raise UsageError(f"no checkpoint {text!r}; there are {len(points)}: cass branch CHAT --list")
+    raise UsageError(f"no checkpoint {text!r}; there are {len(points)}: cass branch {chat} --list")
 
 
 # ---- making ---------------------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def go(files: Files, where: str | None, wanted: Wanted) -> None:
     """
     found = branch.read(files)
     records = _records(found)
-    point = branch.end(records) if where is None else branch.find(records, where)
+    point = branch.end(records) if where is None else branch.find(records, where, files.chat_id)
     steps = restore.plan(files, records, point) if wanted.restores else []
     if wanted.only_plans:
         _tell(wanted, steps, _root(records), point, None)

@@ -332,7 +332,7 @@ def _mcp_add(name: str, command: tuple[str, ...], no_test: bool, **given: Any) -
 @_JSON
 @click.option("--chat", metavar="CHAT", hidden=True, help="How they are in the worker of that chat, too.")
 def _mcp_list(as_json: bool, chat: str | None) -> None:
-    """Show the servers of this directory, and the tools that they listed when they last ran."""
+    """Show servers and their tools, as last listed."""
     from cass.mcp import manage
 
     if as_json:
@@ -355,7 +355,7 @@ def _mcp_remove(name: str) -> None:
 @_MCP.command("test", cls=Program)
 @click.argument("name", metavar="[NAME]", required=False)
 def _mcp_test(name: str | None) -> None:
-    """Start each server of this directory, or one, and show what it offers."""
+    """Start all servers, or one, and show their tools."""
     from cass.mcp import manage
 
     manage.test(Home.find(), here(), name, out)

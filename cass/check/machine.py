@@ -68,7 +68,7 @@ def _programs(environ: Mapping[str, str]) -> Iterator[Finding]:
     else:
         other = next((name for name in ("editor", "nano", "vi", "emacs") if shutil.which(name, path=path)), None)
         found = ok if other else warning
-        yield found("editor", f"{other or 'none'}: neither VISUAL nor EDITOR is set")
+        yield found("editor", f"{other or 'none'}, as neither VISUAL nor EDITOR is set")
 
 
 def _words(text: str) -> list[str]:
@@ -121,7 +121,7 @@ def is_old(version: str) -> bool:
 def _terminal(environ: Mapping[str, str]) -> Iterator[Finding]:
     term = environ.get("TERM", "")
     if not sys.stdout.isatty():
-        yield ok("terminal", "this is none, but a pipe or a file")
+        yield ok("terminal", "no terminal, but a pipe or a file")
     else:
         columns, rows = os.get_terminal_size(sys.stdout.fileno())
         text = f"{term or 'TERM is not set'}, {columns} x {rows}, {colours(environ)}"

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping
 
-from cass import config, providers
+from cass import config, jsonl, providers
 from cass.amounts import many
 from cass.check.finding import Finding, error, ok, warning
 from cass.config import Connection, Options, Settings
@@ -62,7 +62,9 @@ def _key(connection: Connection) -> Finding:
 def _model(found: Settings) -> Finding:
     text = f"{found.model}, {found.context_limit:,} tokens of context"
     if found.context_assumed:
-        advice = 'say how long it is in models.json: {"models": [{"id": MODEL, "context_length": TOKENS}]}'
+        id, provider = (jsonl.dump(name).decode() for name in (found.model, found.connection.provider))
+        entry = f'{{"id": {id}, "provider": {provider}, "context_length": TOKENS}}'
+        advice = f'say how long it is in models.json: {{"models": [{entry}]}}'
         return warning("model", f"{text}, assumed: nothing is known about it", advice)
     return ok("model", text)
 
@@ -88,8 +90,8 @@ def _reach(connection: Connection, model: str) -> Finding:
         f"it lists {many(len(listed), 'model')}"
     )
     if listed and model not in listed:
-        where = MODEL_LISTS.get(connection.provider, connection.base_url)
-        return warning("online", f"{text}, and not {model}", f"choose one with: cass setup; see {where}")
+        where = f"; see {MODEL_LISTS[connection.provider]}" if connection.provider in MODEL_LISTS else ""
+        return warning("online", f"{text}, and not {model}", f"choose one with: cass setup{where}")
     return ok("online", text)
 
 

@@ -132,7 +132,7 @@ class Console:
         self._draft_control = BufferControl(
             self.draft, [Folded(folded)], search_buffer_control=self._search.control, preview_search=True
         )
-        prefix = _prefix(lambda: "❯ ", lambda: "class:ask")
+        prefix = _prefix(lambda: "because ❯ ", lambda: "class:ask")  # the draft stands below, with its own
         self._reason_window = Window(BufferControl(self.reason), height=1, get_line_prefix=prefix)
         self.app: Application[int] = _Application(
             Layout(self._rows(), focused_element=self._draft_control),

@@ -94,7 +94,7 @@ class Question:
 
     def _answers(self, takes_keys: bool, columns: int) -> Fragments:
         if self.stage == "reason":
-            return [("class:dim", fold("denied, because (Enter for no reason, Esc to go back):", columns))]
+            return [("class:dim", fold("denied; Enter for no reason, Esc to go back", columns))]
         if self.stage == "rule":
             return [
                 ("", f"always, until this worker ends:  {safe_line(self.request.rule or '')}\n"),

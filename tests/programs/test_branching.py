@@ -159,7 +159,7 @@ def test_on_a_terminal_the_plan_stands_above_the_question(written, workspace, ty
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(("99",), "there are 13: cass branch CHAT --list"), (("call_",), "no checkpoint"), (("",), "no checkpoint")],
+    [(("99",), "there are 13: cass branch 2"), (("call_",), "no checkpoint"), (("",), "no checkpoint")],
 )
 def test_a_checkpoint_that_is_none_is_named(written, arguments, said):
     done = run("cass", "branch", written.chat_id, *arguments)

@@ -368,6 +368,7 @@ def _(s):
     s.asked()
     s.press("n")
     s.until("Enter for no reason")
+    s.until("because ❯")
     s.say("not now")
     s.until("All done.")
     approval = facts(s.files, Approval)[0]
