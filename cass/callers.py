@@ -1,13 +1,28 @@
-"""Callers: the one that an approval names, in words for people."""
+"""Callers: the one that an approval names, and how a message came, in words for people."""
 
 import os
 import pwd
+from collections.abc import Mapping
+from typing import Any
 
 from cass.pattern import pattern
 from cass.visible import safe_line
 
 _CALLER = pattern(r"(?P<user>.+?) by (?P<program>.+), pid (?P<pid>\d+)")
 _THROUGH = {"cass-compose": "in the composer", "cass approve": "with cass approve", "cass deny": "with cass deny"}
+
+
+_WAYS = {"fifo": "through the pipe", "api": "from Python", "agent": "by the chat above"}
+
+
+def sent(origin: Mapping[str, Any]) -> str:
+    """How a message came, by its origin; "" for what was written in a composer. Safe, one line."""
+    by = origin.get("by", "composer")
+    if by == "composer":
+        return ""
+    if by == "send":
+        return safe_line(f"with {origin.get('program') or 'cass-send'}")
+    return safe_line(_WAYS.get(str(by)) or f"by {by}")
 
 
 def me() -> str:

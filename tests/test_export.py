@@ -96,7 +96,15 @@ def test_a_page_shows_calls_folded_and_changes_with_their_line_numbers():
     kinds = [attrs["class"] for tag, attrs in tags.found if tag == "details" and "class" in attrs]
     assert kinds == ["call ok", "call ok", "call failed"]
     assert "open" not in {name for _, attrs in tags.found for name in attrs}
-    for said in ("Fix <main>", "by send", "hm <b>", "approved by you", "␛[31mred </pre>", "boom <b>", "They fixed it."):
+    for said in (
+        "Fix <main>",
+        "with cass-send",
+        "hm <b>",
+        "approved by you",
+        "␛[31mred </pre>",
+        "boom <b>",
+        "They fixed it.",
+    ):
         assert said in tags.text
     rows = re.findall(r"<tr([^>]*)><td>(\d*)</td><td>(.)</td><td>(.*?)</td></tr>", html.page(RECORDS))
     assert rows == [

@@ -174,6 +174,27 @@ def test_code_is_coloured_by_its_language_and_plain_where_it_is_unknown() -> Non
     assert ansi(code.highlight("x" * 9999, "python"), Look()) == ["x" * 9999]
 
 
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [
+        ({"by": "composer", "composer": "c"}, None),
+        ({}, None),
+        ({"by": "send", "program": "cass-send"}, "with cass-send"),
+        ({"by": "send", "program": "cass -p"}, "with cass -p"),
+        ({"by": "send"}, "with cass-send"),
+        ({"by": "fifo"}, "through the pipe"),
+        ({"by": "api"}, "from Python"),
+        ({"by": "agent", "chat": "c"}, "by the chat above"),
+        ({"by": ["\x1b"]}, "by ['\\x1b']"),
+    ],
+)
+def test_a_message_says_how_it_came_unless_it_was_written_in_a_composer(
+    origin: dict[str, Any], words: str | None
+) -> None:
+    lines = shown(User(id="u", content="hi", created_at=AT, origin=origin)).split("\n")
+    assert lines == ["❯ hi", *([f"  {words}"] if words else [])]
+
+
 # ---- tool calls
 
 

@@ -14,6 +14,7 @@ from pygments.util import ClassNotFound  # type: ignore[import-untyped]
 
 from cass import amounts
 from cass.blocks import Block, Call, Moved
+from cass.callers import sent
 from cass.export import document
 from cass.headline import as_json, headline, pictured
 from cass.markdown import parser
@@ -112,8 +113,8 @@ def page(records: Sequence[Fact], images: Mapping[str, str] = MappingProxyType({
 def _part(block: Block, images: Mapping[str, str]) -> str:
     match block:
         case User():
-            by = str(block.origin.get("by", "composer"))
-            said = "" if by == "composer" else f'<div class="said">by {html.escape(safe_line(by))}</div>'
+            way = html.escape(sent(block.origin))
+            said = f'<div class="said">{way}</div>' if way else ""
             shown = "".join(_image(one, images.get(one.sha256)) for one in block.attachments)
             return f'<article class="user">{_text(block.content.strip(chr(10)))}{shown}{said}</article>'
         case Assistant():

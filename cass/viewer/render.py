@@ -16,6 +16,7 @@ from rich.text import Text
 
 from cass.amounts import many
 from cass.blocks import Answer, Block, Call, Moved, Now
+from cass.callers import sent
 from cass.headline import pictured
 from cass.markdown import Code, Fence, Piece, Prose, split
 from cass.records import Approval, Assistant, Compaction, Meta, Notice, Status, TurnEnd, User
@@ -79,9 +80,8 @@ def user(message: User, look: Look) -> list[Text]:
     made = [part for line in shown for part in wrapped(Text(line, BOLD), look, 2)]
     made += wrapped(Text(said, DIM), look, 2) if said else []
     made += [part for image in message.attachments for part in wrapped(Text(pictured(image), DIM), look, 2)]
-    by = message.origin.get("by", "composer")
-    if by != "composer":
-        made += wrapped(Text(f"by {safe_line(str(by))}", DIM), look, 2)
+    if way := sent(message.origin):
+        made += wrapped(Text(way, DIM), look, 2)
     return wrapping.indent(made, Text("  "), first=Text("❯ ", MARK))
 
 

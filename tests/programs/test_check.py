@@ -82,12 +82,13 @@ def test_what_others_can_read_is_said_and_an_open_file_of_keys_is_an_error(home,
 
 def test_an_entry_for_a_model_that_nothing_is_known_of_can_be_copied(home, workspace, found):
     home.make()
-    home.config.write_text('{"default_provider": "work", "default_model": "la\\"rge"}')
     home.providers.write_text('{"providers": [{"id": "work", "base_url": "http://127.0.0.1:9/v1"}]}')
-    ((level, _, advice),) = found()["model"]
+    home.providers.chmod(0o600)
+    named = {"CASS_PROVIDER": "work", "CASS_MODEL": 'la"rge'}
+    ((level, _, advice),) = found(**named)["model"]
     entry = advice.partition("models.json: ")[2].replace("TOKENS", "131072")
     home.models.write_text(entry)
-    assert (level, found()["model"][0][0]) == ("warning", "ok")
+    assert (level, found(**named)["model"][0][0]) == ("warning", "ok")
 
 
 def test_each_file_is_checked_by_itself(home, found):
