@@ -62,8 +62,8 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A moment of a chat."""
+class Point:
+    """A moment of a chat that it can be branched at, or restored to."""
 
     number: int
     """From 1, in the order of the file; the same in every branch that has it."""
@@ -92,20 +92,20 @@ def read(files: Files) -> list[Line]:
     return found
 
 
-def checkpoints(found: Sequence[Record]) -> list[Checkpoint]:
-    """All moments that a chat can be branched at, in order."""
+def points(found: Sequence[Record]) -> list[Point]:
+    """All points of a chat, in order."""
     return _walk(found)[0]
 
 
-def end(found: Sequence[Record]) -> Checkpoint:
-    """The moment after everything."""
+def end(found: Sequence[Record]) -> Point:
+    """The point after everything."""
     said = [r for r in found if isinstance(r, (User, Assistant, ToolResult)) and not _is_not_run(r)]
     at = said[-1].created_at if said else ""
     ids = [record.id for record in said if isinstance(record, (User, Assistant))]
-    return Checkpoint(0, Kind.END, ids[-1] if ids else "", "", at, len(found))
+    return Point(0, Kind.END, ids[-1] if ids else "", "", at, len(found))
 
 
-def calls(found: Sequence[Record], point: Checkpoint) -> tuple[set[Call], set[Call]]:
+def calls(found: Sequence[Record], point: Point) -> tuple[set[Call], set[Call]]:
     """The calls of a chat that were done at that moment, and those that were not yet.
 
     Neither, where a branch began before the call: another chat may have run it, at any time.
@@ -115,18 +115,18 @@ def calls(found: Sequence[Record], point: Checkpoint) -> tuple[set[Call], set[Ca
     return done, {call for call, (index, _) in settled.items() if index >= point.end}
 
 
-def _walk(found: Sequence[Record]) -> tuple[list[Checkpoint], dict[Call, tuple[int, bool]]]:
-    """The moments; and for each call where it was settled, and whether it was run.
+def _walk(found: Sequence[Record]) -> tuple[list[Point], dict[Call, tuple[int, bool]]]:
+    """The points; and for each call where it was settled, and whether it was run.
 
     Of several open calls with one id a result is that of the first, as for `open_calls`.
     """
-    points: list[Checkpoint] = []
+    points: list[Point] = []
     settled: dict[Call, tuple[int, bool]] = {}
     waiting: list[tuple[Call, ToolCall]] = []
     end, at = 0, ""
 
     def add(kind: Kind, id: str, text: str, call: Call | None = None) -> None:
-        points.append(Checkpoint(len(points) + 1, kind, id, text, at, end, call))
+        points.append(Point(len(points) + 1, kind, id, text, at, end, call))
 
     for index, record in enumerate(found):
         match record:
@@ -170,28 +170,28 @@ def _wants(answer: Assistant) -> str:
     return f"({len(answer.tool_calls)} call{'s' if len(answer.tool_calls) != 1 else ''})"
 
 
-def find(found: Sequence[Record], text: str, chat: str = "CHAT") -> Checkpoint:
-    """The moment that a person means: its number, or a unique part of an id; of a call it is its result.
+def find(found: Sequence[Record], text: str, chat: str = "CHAT") -> Point:
+    """The point that a person means: its number, or a unique part of an id; of a call it is its result.
 
     Raises UsageError, which names `chat`.
     """
-    points = checkpoints(found)
+    there = points(found)
     is_number = text.isdecimal() and len(text) <= _DIGITS
-    if is_number and 0 < int(text) <= len(points):
-        return points[int(text) - 1]
-    fitting = {point.id: point for point in points if text and text in point.id and not is_number}
+    if is_number and 0 < int(text) <= len(there):
+        return there[int(text) - 1]
+    fitting = {point.id: point for point in there if text and text in point.id and not is_number}
     if len(fitting) == 1:
         return next(iter(fitting.values()))
     if fitting:
         numbers = ", ".join(str(point.number) for point in fitting.values())
-        raise UsageError(f"{text!r} fits several checkpoints: {numbers}")
-    raise UsageError(f"no checkpoint {text!r}; there are {len(points)}: cass branch {chat} --list")
+        raise UsageError(f"{text!r} fits several points: {numbers}")
+    raise UsageError(f"no point {text!r}; there are {len(there)}: cass branch {chat} --list")
 
 
 # ---- making ---------------------------------------------------------------------------------------------------------
 
 
-def branch(files: Files, found: Sequence[Line], point: Checkpoint) -> Files:
+def branch(files: Files, found: Sequence[Line], point: Point) -> Files:
     """Make a new chat of `found`, the lines of another one, up to `point`. Raises CassError.
 
     The message that a `USER` moment lies before becomes the draft of the new chat.
@@ -210,7 +210,7 @@ def branch(files: Files, found: Sequence[Line], point: Checkpoint) -> Files:
     return made
 
 
-def copy(found: Sequence[Line], point: Checkpoint, parent: str, chat_id: str, at: str) -> list[bytes]:
+def copy(found: Sequence[Line], point: Point, parent: str, chat_id: str, at: str) -> list[bytes]:
     """The lines of the branch `chat_id` of the chat `parent`."""
     end = point.end
     settled = found[end][0] if end < len(found) else None

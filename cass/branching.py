@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from cass import branch, chat, jsonl, presence, restore, snapshots, standing
-from cass.branch import Checkpoint, Kind, Line
+from cass.branch import Kind, Line, Point
 from cass.errors import Blocked, CassError, Interrupted
 from cass.home import Files
 from cass.program import err, out
@@ -19,7 +19,7 @@ from cass.snapshots import Journal
 from cass.visible import safe_line
 
 TEXT_SHOWN = 400
-"""Characters of a checkpoint's text in a list."""
+"""Characters of a point's text in a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Wanted:
 
 
 def show(files: Files, *, as_json: bool) -> None:
-    """Print the checkpoints of a chat, and which branches begin there."""
+    """Print the points of a chat, and which branches begin there."""
     found = _records(branch.read(files))
-    points = branch.checkpoints(found)
+    points = branch.points(found)
     if as_json:
         out(jsonl.dump([_as_json(point) for point in points]).decode())
         return
@@ -53,7 +53,7 @@ def show(files: Files, *, as_json: bool) -> None:
     out("\n".join(line for point in points for line in (_line(point), *_begun(point, begun))))
 
 
-def _line(point: Checkpoint) -> str:
+def _line(point: Point) -> str:
     text = safe_line(" ".join(point.text[:TEXT_SHOWN].split()))
     # What the person said is what they look for: it stands out as in the transcript.
     said = f"❯ {text}" if point.kind is Kind.USER else f"  {point.kind:9}  {text}"
@@ -69,7 +69,7 @@ def _clock(at: str) -> str:
     return moment.strftime("%H:%M" if time.time() - moment.timestamp() < 43_200 else "%b %d %H:%M")
 
 
-def _begun(point: Checkpoint, begun: dict[str, list[str]]) -> list[str]:
+def _begun(point: Point, begun: dict[str, list[str]]) -> list[str]:
     if point.kind is Kind.CALL:
         return []
     return [f"      └─ {chat_id}" for chat_id in begun.get(point.id, ())]
@@ -99,7 +99,7 @@ def _decoded(line: bytes) -> Meta | None:
     return record if isinstance(record, Meta) else None
 
 
-def _as_json(point: Checkpoint) -> dict[str, Any]:
+def _as_json(point: Point) -> dict[str, Any]:
     said = {"number": point.number, "kind": point.kind, "id": point.id, "text": point.text, "at": point.at}
     return said | ({"line": _line(point)} if point.kind is not Kind.END else {})
 
@@ -108,7 +108,7 @@ def _as_json(point: Checkpoint) -> dict[str, Any]:
 
 
 def go(files: Files, where: str | None, wanted: Wanted) -> None:
-    """Branch a chat, restore files, or both, at a checkpoint as `branch.find` takes it, or at the end.
+    """Branch a chat, restore files, or both, at a point as `branch.find` takes it, or at the end.
 
     Prints the plan on standard error before anything is done, and the new chat's id on standard output. Raises
     CassError; Blocked where somebody would have to be asked; Interrupted after a no. Then nothing was done.
@@ -164,9 +164,9 @@ def _ask(steps: Sequence[Step], root: str, wanted: Wanted) -> None:
         raise Interrupted("nothing was done")
 
 
-def _tell(wanted: Wanted, steps: Sequence[Step], root: str, point: Checkpoint, made: Files | None) -> None:
+def _tell(wanted: Wanted, steps: Sequence[Step], root: str, point: Point, made: Files | None) -> None:
     if wanted.as_json:
-        said: dict[str, Any] = {"chat_id": made.chat_id if made else None, "checkpoint": _as_json(point)}
+        said: dict[str, Any] = {"chat_id": made.chat_id if made else None, "point": _as_json(point)}
         lines = restore.lines(steps, root)
         files = [step.as_json() | {"line": line.strip()} for step, line in zip(steps, lines, strict=True)]
         out(jsonl.dump(said | {"files": files}).decode())

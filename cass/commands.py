@@ -62,7 +62,7 @@ SUBCOMMANDS = (
     Command("ls", "list chats, the last used first", Runs.NO_WORKER, aliases=("--list-chats", "--sessions")),
     Command("status", "show what each chat does, and what waits for you", Runs.NO_WORKER, "[CHAT]"),
     Command("batch", "run many prompts from a file, each in a chat of its own", Runs.NO_WORKER, "TASKS.jsonl"),
-    Command("branch", "go on from an earlier point, in a new chat", Runs.NO_WORKER, "CHAT [CHECKPOINT]"),
+    Command("branch", "go on from an earlier point, in a new chat", Runs.NO_WORKER, "CHAT [POINT]"),
     Command("prune", "remove what nobody needs any more, after saying what", Runs.NO_WORKER),
     Command("wait", "wait until a chat has no more to do", Runs.NO_WORKER, "CHAT"),
     Command("grep", "find what was said in any chat", Runs.NO_WORKER, "PATTERN"),

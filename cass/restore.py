@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cass import branch, chat, snapshots
-from cass.branch import Checkpoint
+from cass.branch import Point
 from cass.errors import ToolError
 from cass.home import Files, Home
 from cass.names import quoted
@@ -44,7 +44,7 @@ class Step:
         return dict(zip(("path", "from", "to", "conflict"), (self.path, *states, self.conflict or None), strict=True))
 
 
-def plan(files: Files, found: Sequence[Record], point: Checkpoint) -> list[Step]:
+def plan(files: Files, found: Sequence[Record], point: Point) -> list[Step]:
     """What is to be done so that all is as it was at a moment of a chat; `found` are its records."""
     history = snapshots.history(files.home, chat.family(found, files))
     place = snapshots.place(history, point.at, *branch.calls(found, point))

@@ -90,21 +90,21 @@ def _look(files: Files) -> "Standing":
 
 @_subcommand("branch")
 @CHAT
-@click.argument("checkpoint", metavar="[CHECKPOINT]", required=False)
-@click.option("--list", "lists", is_flag=True, help="List the checkpoints: the numbers that stand for CHECKPOINT.")
+@click.argument("point", metavar="[POINT]", required=False)
+@click.option("--list", "lists", is_flag=True, help="List the points: the numbers that stand for POINT.")
 @click.option("--restore", "restores", is_flag=True, help="Files that write and edit changed go back as well.")
 @click.option("--files-only", is_flag=True, help="Restore the files and make no chat.")
 @click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", "only_plans", is_flag=True, help="With --restore: say what would be done.")
 @_JSON
-def _branch(chat: str, checkpoint: str | None, lists: bool, files_only: bool, **given: bool) -> None:
+def _branch(chat: str, point: str | None, lists: bool, files_only: bool, **given: bool) -> None:
     from cass import branching
 
     if lists:
         branching.show(find(chat), as_json=given["as_json"])
         return
     given["restores"] |= files_only
-    branching.go(find(chat), checkpoint, branching.Wanted(branches=not files_only, **given))
+    branching.go(find(chat), point, branching.Wanted(branches=not files_only, **given))
 
 
 @_subcommand("batch")

@@ -83,28 +83,28 @@ def fill(files, said=SAID):
 
 
 def briefly(found) -> list[tuple]:
-    return [(point.number, point.kind, point.id) for point in branch.checkpoints(found)]
+    return [(point.number, point.kind, point.id) for point in branch.points(found)]
 
 
 def at(files, number: int):
-    return branch.checkpoints(chat.read(files))[number - 1]
+    return branch.points(chat.read(files))[number - 1]
 
 
 def go(files, number: int):
     return branch.branch(files, branch.read(files), at(files, number))
 
 
-def test_the_checkpoints_are_messages_calls_and_results_in_order(files):
+def test_the_points_are_messages_calls_and_results_in_order(files):
     assert briefly(chat.read(fill(files))) == POINTS
 
 
-def test_a_call_that_runs_is_a_checkpoint_and_one_that_waits_is_none(files):
+def test_a_call_that_runs_is_a_point_and_one_that_waits_is_none(files):
     fill(files, [user("u1"), answer("a1", "c1", "c2")])
     assert briefly(chat.read(files)) == [(1, "user", "u1"), (2, "assistant", "a1"), (3, "call", "c1")]
 
 
 @pytest.mark.parametrize("number", [point[0] for point in POINTS])
-def test_a_branch_at_any_checkpoint_is_a_whole_chat_with_the_bytes_of_its_parent(files, number):
+def test_a_branch_at_any_point_is_a_whole_chat_with_the_bytes_of_its_parent(files, number):
     before = fill(files).chat.read_bytes()
     point = at(files, number)
     made = go(files, number)
@@ -214,7 +214,7 @@ def test_a_full_disk_leaves_nothing_behind(files):
     ("text", "number"),
     [("1", 1), ("13", 13), ("a2", 7), ("u3", 12), ("c2", 6), ("c3", None), ("a", None), ("99", None)],
 )
-def test_a_checkpoint_is_meant_by_its_number_or_by_a_part_of_an_id(files, text, number):
+def test_a_point_is_meant_by_its_number_or_by_a_part_of_an_id(files, text, number):
     found = chat.read(fill(files))
     if number is not None:
         assert branch.find(found, text).number == number
@@ -223,7 +223,7 @@ def test_a_checkpoint_is_meant_by_its_number_or_by_a_part_of_an_id(files, text, 
             branch.find(found, text)
 
 
-def test_the_calls_done_at_a_checkpoint_are_told_from_the_others(files):
+def test_the_calls_done_at_a_point_are_told_from_the_others(files):
     found = chat.read(fill(files))
     first, second, third, fourth = ("a1", 0), ("a1", 1), ("a3", 0), ("a3", 1)
     assert branch.calls(found, at(files, 3)) == (set(), {first, second, third, fourth})
@@ -239,7 +239,7 @@ RECORDS = st.lists(st.sampled_from(["user", "answer", "calls", "same ids", "resu
 
 @settings(max_examples=100, deadline=None)
 @given(RECORDS, st.integers(0, 100))
-def test_whatever_a_chat_holds_its_branches_are_closed_and_share_its_checkpoints(kinds, number):
+def test_whatever_a_chat_holds_its_branches_are_closed_and_share_its_points(kinds, number):
     said: list = [Meta(chat_id="c", created_at=AT, cwd="/"), System(content="s")]
     for n, kind in enumerate(kinds):
         waiting = open_calls(said)
@@ -261,12 +261,12 @@ def test_whatever_a_chat_holds_its_branches_are_closed_and_share_its_checkpoints
             case "end" if answers := open_turn(said):
                 said += [*ends.closing(said, "the worker ended", AT)][:-1]
                 said.append(ended(*answers))
-    points = [*branch.checkpoints(said), branch.end(said)]
+    points = [*branch.points(said), branch.end(said)]
     point = points[number % len(points)]
     lines = [(record, records.encode(record)[:-1]) for record in said]
     copied = [records.decode(line) for line in branch.copy(lines, point, "parent", "child", jsonl.now())]
     assert (open_calls(copied), open_turn(copied)) == ([], ())
-    own = branch.checkpoints(copied)
+    own = branch.points(copied)
     shared = points[: len(own)]
     assert [(p.number, p.kind, p.id, p.call) for p in own] == [(p.number, p.kind, p.id, p.call) for p in shared]
     assert len(own) in (point.number, point.number - 1) or point.kind is Kind.END

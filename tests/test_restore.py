@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cass import branch, chat, jsonl, restore, snapshots, tools
-from cass.branch import Checkpoint, Kind
+from cass.branch import Kind, Point
 from cass.chat import Chat
 from cass.home import Files, Home
 from cass.records import Assistant, ToolCall, ToolResult, TurnEnd, User
@@ -70,19 +70,19 @@ class Author:
         tick()
         self.said(self)
 
-    def points(self) -> list[Checkpoint]:
-        return branch.checkpoints(chat.read(self.files))
+    def points(self) -> list[Point]:
+        return branch.points(chat.read(self.files))
 
-    def plan(self, point: Checkpoint) -> list[restore.Step]:
+    def plan(self, point: Point) -> list[restore.Step]:
         return restore.plan(self.files, chat.read(self.files), point)
 
-    def restore(self, point: Checkpoint) -> list[restore.Step]:
+    def restore(self, point: Point) -> list[restore.Step]:
         done = restore.carry_out(self.plan(point), self.journal, self.files.home)
         self.changed()
         tick()
         return done
 
-    def branch(self, point: Checkpoint) -> "Author":
+    def branch(self, point: Point) -> "Author":
         made = branch.branch(self.files, branch.read(self.files), point)
         return Author(made, self.root, self.changed, self.said)
 
@@ -105,7 +105,7 @@ def tree(root: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
-def last(author: Author, kind: Kind = Kind.RESULT) -> Checkpoint:
+def last(author: Author, kind: Kind = Kind.RESULT) -> Point:
     return [point for point in author.points() if point.kind is kind][-1]
 
 
@@ -121,7 +121,7 @@ class World:
         self.changes: list[tuple[str, tuple | None, tuple | None]] = []
         """Path, before and after of each change of ours."""
         self.seen: dict[tuple[str, int], int] = {}
-        """How many of them there were at a checkpoint of a chat."""
+        """How many of them there were at a point of a chat."""
         files = chat.create(home, cwd=root, provider="p", model="m", system="s")
         self.authors = [Author(files, root, self.changed, self.said)]
 
@@ -135,13 +135,13 @@ class World:
         for point in author.points():
             self.seen.setdefault((author.files.chat_id, point.number), len(self.changes))
 
-    def branch(self, author: Author, point: Checkpoint) -> None:
+    def branch(self, author: Author, point: Point) -> None:
         made = author.branch(point)
         self.authors.append(made)
         for copied in made.points():
             self.seen[made.files.chat_id, copied.number] = self.seen[author.files.chat_id, copied.number]
 
-    def expected(self, author: Author, point: Checkpoint) -> dict[str, tuple]:
+    def expected(self, author: Author, point: Point) -> dict[str, tuple]:
         """What a restore has to lead to: what our first change after that moment found, where the last one is ours."""
         found = dict(self.now)
         later: dict[str, list] = {}

@@ -103,7 +103,7 @@ def test_a_branch_prints_its_id_and_leaves_parent_and_files_as_they_are(written,
     before = written.chat.read_bytes()
     done = run("cass", "branch", written.chat_id[-4:], "6", "--json")
     said = json.loads(done.stdout)
-    assert (said["checkpoint"]["kind"], said["files"]) == ("user", [])
+    assert (said["point"]["kind"], said["files"]) == ("user", [])
     made = written.home.files(said["chat_id"])
     assert made.draft.read_text() == "and two"
     assert facts(made, Meta)[0].parent_chat_id == written.chat_id
@@ -159,9 +159,9 @@ def test_on_a_terminal_the_plan_stands_above_the_question(written, workspace, ty
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(("99",), "there are 13: cass branch 2"), (("call_",), "no checkpoint"), (("",), "no checkpoint")],
+    [(("99",), "there are 13: cass branch 2"), (("call_",), "no point"), (("",), "no point")],
 )
-def test_a_checkpoint_that_is_none_is_named(written, arguments, said):
+def test_a_point_that_is_none_is_named(written, arguments, said):
     done = run("cass", "branch", written.chat_id, *arguments)
     assert done.returncode == 2
     assert said in done.stderr
