@@ -306,7 +306,7 @@ def _acp(**given: Any) -> None:
     except ModuleNotFoundError as e:
         raise ConfigError(f"cass acp needs a package: {extras.adding('acp')}") from e
     if sys.stdin.isatty():
-        err("cass acp waits for the JSON-RPC of an editor, which starts it itself: docs/editors.md; Ctrl-C ends it")
+        err("cass acp waits for the JSON-RPC of an editor, which starts it itself; Ctrl-C ends it")
     server.run(Home.find(), options(given), flags(given | {"mode": None, "cwd": None}))
 
 
