@@ -5,6 +5,7 @@
     ├── ConfigError           2    a configuration file is wrong: file, key, what was expected
     ├── MissingKey            2    the provider's API key is not set
     ├── Blocked               4    something was refused because nobody could be asked
+    ├── decisions.Refused     4    the caller may not decide
     ├── NoChat               69    no such chat
     ├── NoWorker             69    no worker takes this chat's messages
     ├── Held                 69    another process holds this chat

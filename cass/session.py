@@ -125,16 +125,17 @@ class Session:
         self._busy = False
         self._questions = Questions()
         self._closing: list[asyncio.Future[None]] = []
-        try:
-            self.desk = self._make_desk(root)
-        except CassError:
-            self.chat.close()
-            raise
         self.notices: tuple[str, ...] = ()
         """What the person should know of the settings and of the project's instructions."""
-        self.mcp = Link.of(files, root, lambda: self.desk.place.environ, self._tell_news)
-        self.desk.secrets += self.mcp.secrets
-        self._mend(root)
+        try:
+            self.desk = self._make_desk(root)
+            self.mcp = Link.of(files, root, lambda: self.desk.place.environ, self._tell_news)
+            self.desk.secrets += self.mcp.secrets
+            self._mend(root)
+        except BaseException:
+            self.live.close()
+            self.chat.close()
+            raise
 
     @classmethod
     async def new(

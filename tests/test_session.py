@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ import scripted
 from sessions import Watcher, asynchronous, of, take
 from stage import facts, script, wait_for
 
-from cass import catalogue, chat, presence, providers
+from cass import catalogue, chat, presence, providers, records
 from cass import session as module
 from cass.access import Mode
 from cass.config import Connection
@@ -547,6 +548,23 @@ async def test_a_chat_replaced_between_turns_stops_the_session(opened):
         with pytest.raises(ChatBroken, match="was removed"):
             await take(session)
         assert not session.is_busy
+
+
+@asynchronous
+async def test_a_session_that_cannot_mend_its_chat_gives_it_up(opened, home):
+    async with opened({"text": "a"}) as session:
+        files = session.files
+    with open(files.chat, "ab") as file:
+        file.write(records.encode(User(id="open", content="hi", created_at="2026-06-20T14:30:12.345Z")))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (files.chat.stat().st_size, limits[1]))  # as a full disk has it
+    try:
+        with pytest.raises(ChatBroken, match="cannot append"):
+            await Session.resume(files.chat_id, home=home.root)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    async with await Session.resume(files.chat_id, home=home.root) as session:
+        assert session.records[-1].outcome == "failed"
 
 
 @asynchronous
