@@ -145,6 +145,7 @@ _FETCH = pattern(r"fetch\s+(\S+)", re.IGNORECASE)
 _WRITE = pattern(r"write\s+(\S+?):\s?(.*)", re.IGNORECASE | re.DOTALL)
 _AGENTS = pattern(r"agents?\s+(.+)", re.IGNORECASE | re.DOTALL)
 _DEFINES = r"\b(def|class|fn|func|function|struct|type|const|let|int|void)\s+{name}\b"
+_MODES = "begin with --workspace-edit or --full-access, or change it with Shift-Tab where you type"
 _FILLERS = frozenset("a all and contents directory files file folder in me of please the".split())
 
 
@@ -189,7 +190,7 @@ def _call(text: str, offered: set[str]) -> Step:
     if not name:
         return Step(f"{SIGN} {HELP}")
     if name not in offered:
-        return Step(f"{SIGN} {name} is not available in this mode: workspace-edit or full-access has it (Shift-Tab).")
+        return Step(f"{SIGN} {name} is not available in this mode: {_MODES}.")
     return Step(f"{SIGN} I call {name}.", tool_calls=({"name": name, "arguments": arguments},))
 
 

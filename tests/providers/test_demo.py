@@ -83,7 +83,7 @@ def test_a_definition_is_searched_for_by_the_ways_of_writing_one():
 def test_a_call_that_the_mode_does_not_offer_is_not_made(text):
     step = demo.answer(request(text))
     assert step.tool_calls == ()
-    assert "workspace-edit" in step.text
+    assert "--workspace-edit or --full-access" in step.text
 
 
 @pytest.mark.parametrize("text", ["hello", "", "explain this project to me"])
