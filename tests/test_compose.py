@@ -561,7 +561,49 @@ def test_a_failed_turn_of_another_composer_gives_nothing_back(files, worker, min
         worker.appends(TurnEnd(turn=id, answers=(id,), outcome="failed", error="no", created_at=now))
         worker.is_now("thinking")
         await desk.until(lambda: desk.composer.seat.standing.is_busy)
+        await rests(desk, worker)
         assert desk.draft == ("a new thought" if mine else "")
+
+    compose(files, play)
+
+
+async def rests(desk, worker):
+    """Until the composer has looked at the chat with the keyboard quiet."""
+    await desk.until(desk.composer.asking.is_quiet)
+    worker.is_now("idle")
+    await desk.until(lambda: not desk.composer.seat.standing.is_busy)
+
+
+def fails(worker, item):
+    now = jsonl.now()
+    worker.appends(User(id=item["id"], content=item["content"], origin=item["origin"], created_at=now))
+    worker.appends(TurnEnd(turn=item["id"], answers=(item["id"],), outcome="failed", error="killed", created_at=now))
+    worker.is_now("thinking")
+
+
+def test_a_failed_turn_gives_nothing_back_to_who_has_said_more_since(files, worker):
+    async def play(desk):
+        await desk.types("sleep again", "\r", "write notes", "\r")
+        first, later = worker.takes()
+        fails(worker, first)
+        await desk.until(lambda: desk.composer.seat.standing.is_busy)
+        await rests(desk, worker)
+        assert desk.draft == ""
+        fails(worker, later)
+        await desk.until(lambda: desk.draft == "write notes")
+
+    compose(files, play)
+
+
+def test_what_failed_is_not_put_before_what_is_typed_just_then(files, worker):
+    async def play(desk):
+        await desk.types("sleep again", "\r")
+        fails(worker, worker.takes()[0])
+        while not desk.composer.seat.standing.is_busy:
+            await desk.types("\x1b[D")
+        await desk.types("write notes")
+        await rests(desk, worker)
+        assert desk.draft == "write notes"
 
     compose(files, play)
 

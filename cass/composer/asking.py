@@ -7,7 +7,7 @@ from typing import Any
 from cass import decisions
 from cass.callers import me, who
 from cass.composer.console import Console
-from cass.composer.question import Fragments, Question
+from cass.composer.question import QUIET_S, Fragments, Question
 from cass.composer.seat import Seat
 from cass.records import Approval
 from cass.visible import safe_line
@@ -45,6 +45,10 @@ class Asking:
 
     def key_came(self) -> None:
         self._last_key = time.monotonic()
+
+    def is_quiet(self) -> bool:
+        """Whether nobody is in the middle of typing."""
+        return time.monotonic() - self._last_key >= QUIET_S
 
     def takes_answers(self) -> bool:
         """Whether the next key can be an answer."""

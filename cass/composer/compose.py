@@ -93,6 +93,8 @@ class Composer:
         self._words = Words()
         self._employer = Employer(self.seat, self, self.put_back)
         self._branch = ""
+        self._failed: list[str] = []
+        """What a turn failed on, until the keyboard is quiet."""
         self._picks = False
         """Whether the person chooses from a list."""
         self._jobs: set[asyncio.Task[None]] = set()
@@ -164,6 +166,7 @@ class Composer:
         was_running = self.seat.is_running
         for record in self.seat.look():
             self._hear(record)
+        self._give_back()
         self._employer.look(was_running)
         self.transcript.resize()
         self._fit()
@@ -203,11 +206,16 @@ class Composer:
                     self.hint(words)
             case TurnEnd():
                 self.attention.call(f"the turn is {record.outcome}")
-                texts = self.seat.failed(record)
-                if not self.draft:
-                    self.put_back(texts)
+                self._failed += self.seat.failed(record)
             case _:
                 pass
+
+    def _give_back(self) -> None:
+        """Put what failed into an empty draft once the keyboard is quiet: it must not join what is typed just then."""
+        if self._failed and (self.draft or self.asking.is_quiet()):
+            texts, self._failed = self._failed, []
+            if not self.draft:
+                self.put_back(texts)
 
     def _save_draft(self) -> None:
         with contextlib.suppress(OSError):  # a full disk: the draft is still on the screen
@@ -414,6 +422,7 @@ class Composer:
     ) -> None:
         self._words.forget_notice()
         self._employer.try_again()
+        self._failed = []
         self.seat.send(text, steer=steer, id=id, attached=attached)
         self._look()
 

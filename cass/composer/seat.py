@@ -163,9 +163,12 @@ class Seat:
         return texts
 
     def failed(self, end: TurnEnd) -> list[str]:
-        """The texts of this seat that a turn took in and failed on; a turn that ended otherwise has none."""
+        """The texts of this seat that a turn took in and failed on; a turn that ended otherwise has none.
+
+        None either where the person has gone on: a later message of theirs is on its way.
+        """
         items = [item for id in end.answers if (item := self._unanswered.pop(id, None)) is not None]
-        return [self._draft_of(item) for item in items] if end.outcome == "failed" else []
+        return [self._draft_of(item) for item in items] if end.outcome == "failed" and not self._unanswered else []
 
     def _draft_of(self, item: dict[str, Any]) -> str:
         """What was sent, as it can be sent again."""
