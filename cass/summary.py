@@ -91,13 +91,16 @@ async def _replaced(desk: Desk, focus: str | None, first_kept_id: str | None) ->
     left_out = desk.request(asked, desk.mode).left_out
     lost = f"(The {left_out} oldest turns were too long to be part of this.)" if left_out else ""
     parts = [summary.content.strip(), lost, *([] if first_kept_id else _still_open(desk.records))]
-    yield Compaction(
+    compaction = Compaction(
         summary="\n\n".join(filter(None, parts)),
         first_kept_id=first_kept_id,
         tokens_before=desk.used() or 0,
         usage=summary.usage,
         created_at=jsonl.now(),
     )
+    if _size([*desk.records, compaction]) >= _size(desk.records):
+        raise CassError("the summary is no shorter than what it would replace; the history stays as it is")
+    yield compaction
 
 
 async def _answer(desk: Desk, asked: list[Record], *, has_tools: bool) -> AsyncGenerator[Record, None]:
@@ -135,6 +138,11 @@ async def _answer(desk: Desk, asked: list[Record], *, has_tools: bool) -> AsyncG
 def _request(desk: Desk, asked: list[Record], *, has_tools: bool) -> Request:
     request = desk.request(asked, desk.mode)
     return request if has_tools else request._replace(tools=())
+
+
+def _size(records: list[Record]) -> int:
+    """An estimate of the tokens that a history takes in the next message's request."""
+    return sum(map(budget.weight, context.kept([*records, User(id="next", content="", created_at=jsonl.now())])))
 
 
 def _before(records: list[Record], id: str | None) -> list[Record]:

@@ -670,17 +670,26 @@ async def test_a_model_that_calls_a_tool_instead_of_summarising_is_asked_again_w
     assert ["tools" in asked.body for asked in server.asked] == [True, False, True]
 
 
+@pytest.mark.parametrize(
+    ("summary", "why"),
+    [
+        (scripted.fails(400, {"error": "no summaries"}), "no summaries"),
+        (scripted.says("They went on and on. " * 2_000), "the summary is no shorter than what it would replace"),
+    ],
+    ids=["refused", "no shorter"],
+)
 @asynchronous
-async def test_a_summary_that_fails_is_said_once_and_the_turn_goes_on(make):
+async def test_a_summary_that_fails_is_said_once_and_the_turn_goes_on(make, summary, why):
     call = {"tool_calls": [{"name": "ls", "arguments": {"path": "."}}]}
-    answers = [scripted.fails(400, {"error": "no summaries"}), scripted.step(call), scripted.says("the answer")]
+    answers = [summary, scripted.step(call), scripted.says("the answer")]
     with scripted.Server(answers) as server:
         desk = make(base_url=server.base_url, context_limit=10_000)
         past(desk, used=8_500)
         found = await take(desk)
     assert of(found, Compaction) == []
     (said,) = [notice.text for notice in of(found, Notice) if "could not be summarised" in notice.text]
-    assert "no summaries" in said
+    assert why in said
+    assert len(server.asked) == 3
     assert found[-1].outcome == "done"
 
 
@@ -780,7 +789,7 @@ async def test_a_summary_is_asked_for_again_where_that_may_help(make, monkeypatc
     assert len(server.asked[2].raw) < len(server.asked[1].raw) == len(server.asked[0].raw)
 
 
-@pytest.mark.parametrize("step", [{"text": " "}, {"error": "no"}])
+@pytest.mark.parametrize("step", [{"text": " "}, {"error": "no"}, {"text": "They said, at length: first. " * 20}])
 @asynchronous
 async def test_a_summary_that_failed_changes_nothing(make, step):
     desk = make({"text": "first"}, step)
