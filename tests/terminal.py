@@ -61,6 +61,12 @@ class Pty:
         return self.status
 
     @property
+    def is_asleep(self) -> bool:
+        """Whether it waits, as for a key; not whether there is a prompt, which stands there a moment before."""
+        done = subprocess.run(["ps", "-o", "stat=", "-p", str(self.pid)], capture_output=True, text=True, check=False)
+        return done.stdout.startswith("S")
+
+    @property
     def mode(self) -> list[Any]:
         """The terminal's settings."""
         return termios.tcgetattr(self._fd)

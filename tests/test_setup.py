@@ -364,6 +364,7 @@ def test_whoever_leaves_at_a_question_hears_nothing_more(home, asked, key):
         for question, typed in asked:
             sat.until(question)
             sat.until(": ")
+            sat.until(lambda: sat.is_asleep)  # Python's input() looks for a signal only after its read
             sat.type(typed or key)
         assert sat.end() == 130
     finally:
