@@ -109,18 +109,27 @@ def test_what_nothing_holds_back_is_called_that(name, sandboxed, warns):
     assert [line for line in said.split("\n") if line.startswith("not sandboxed")] == [warns] * bool(warns)
 
 
-def test_a_reason_that_is_cut_stands_whole_in_what_can_be_scrolled():
+def test_what_is_cut_off_a_reason_stands_in_what_can_be_scrolled():
     why = f"it reads {', '.join(f'/elsewhere/file-{n}' for n in range(40))}, outside the workspace"
     question = Question(request(name="read", arguments={"paths": ["a"]}, reason=why), 0)
-    seen = text(question, rows=20)
+    seen = text(question, rows=10)
     assert "file-39" not in seen
     for _ in range(10):
-        question.scroll(1, 20, 80)
-        seen += text(question, rows=20)
+        question.scroll(1, 10, 80)
+        seen += text(question, rows=10)
     assert "file-39" in seen.replace("\n  ", "")
+    assert seen.count("it reads /elsewhere/file-0,") == 11, "once on each screen"
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(6, 20), (6, 40), (18, 80), (1, 20), (5, 60)])
+def test_a_long_reason_stands_whole_and_once_where_the_subject_leaves_it_room():
+    why = f"it reads {', '.join(f'/elsewhere/file-{n:02}' for n in range(12))}, outside the workspace"
+    said = text(Question(request(name="read", arguments={"paths": ["a"]}, reason=why), 0), rows=18, columns=40)
+    assert " ".join(said.split()).count(why) == 1
+    assert "scroll" not in said
+    assert "…" not in said
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(6, 20), (6, 40), (9, 80), (1, 20), (5, 60)])
 def test_a_long_reason_gives_way_to_the_answers(rows, columns):
     request = ApprovalRequest(
         request_id="r",

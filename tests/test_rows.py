@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.utils import get_cwidth
 
-from cass.composer.rows import fold, wrap
+from cass.composer.rows import fold, parted, wrap
 
 
 @pytest.mark.parametrize("line", ["", "short", "x" * 100, "漢字" * 20, "e\u0301" * 50, "a" * 40 + "漢"])
@@ -36,3 +36,13 @@ def test_folding_loses_nothing_but_spaces_and_fits(text, columns):
     folded = fold(text, columns)
     assert folded.split() == text.split()
     assert all(get_cwidth(row) <= columns or " " not in row.strip() for row in folded.split("\n"))
+
+
+@given(st.text("ab -漢\u0301\u3000"), st.integers(1, 12), st.integers(1, 5))
+def test_of_a_text_that_is_parted_every_character_stands_once_and_the_rows_fit(text, columns, most):
+    rows, rest = parted(text, columns, most)
+    assert len(rows) <= most
+    assert all(get_cwidth(row) <= max(columns, 3 if rest else 2) for row in rows)
+    assert rows[-1].endswith("…") or not rest
+    shown = "".join(rows).removesuffix("…")
+    assert "".join((shown + rest).split()) == "".join(text.split())

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 
 from cass import lineage, warning
-from cass.composer.rows import cells, fold, wrap
+from cass.composer.rows import cells, fold, parted, wrap
 from cass.records import ApprovalRequest
 from cass.rules import FETCHES
 from cass.visible import safe, safe_line
@@ -55,7 +55,7 @@ class Question:
             place = f"{self.top + 1}-{self.top + len(shown)}"
             forms = [form.format(place, len(lines)) for form in SCROLLED]
             text.append(("class:ask", next((form for form in forms if cells(form) <= columns), forms[-1]) + "\n"))
-        text += [("class:dim", f"{row}\n") for row in self._reason(rows, columns)]
+        text += [("class:dim", f"{row}\n") for row in self._reason(rows, columns)[0]]
         if said := warning.of(self.request):
             text.append(("class:error", f"{fold(said, columns)}\n"))
         return text + self._answers(takes_keys, columns)
@@ -72,25 +72,27 @@ class Question:
 
     def _room(self, rows: int, columns: int) -> int:
         """Rows for the subject: the others are the name, where it is scrolled to, the reason, the warning, answers."""
+        return max(rows - 2 - self._taken(columns) - len(self._reason(rows, columns)[0]), FEWEST_ROWS)
+
+    def _taken(self, columns: int) -> int:
+        """Rows of the warning and the answers."""
         answers = "".join(text for _, text in self._answers(True, columns))
         below = [*fold(warning.of(self.request), columns).split("\n"), *answers.split("\n")]
-        taken = sum(len(wrap(line, max(columns, 1))) for line in below if line) + len(self._reason(rows, columns))
-        return max(rows - 2 - taken, FEWEST_ROWS)
+        return sum(len(wrap(line, max(columns, 1))) for line in below if line)
 
-    def _reason(self, rows: int, columns: int) -> list[str]:
-        """Why it is asked, in rows; no more than leave the answers on the screen: the whole is in the subject then."""
-        found, most = self._because(columns), max(rows // 3, 1)
-        return found if len(found) <= most else [*found[: most - 1], found[most - 1][: columns - 1] + "…"]
+    def _reason(self, rows: int, columns: int) -> tuple[list[str], str]:
+        """Why it is asked, in rows, and what of it they have no room for: that stands below the subject.
 
-    def _because(self, columns: int) -> list[str]:
-        lines = fold(safe_line(self.request.reason), columns).split("\n")
-        return [row for line in lines for row in wrap(line, columns)]
+        There is room for what leaves the subject whole, or else for a third of the screen.
+        """
+        spare = rows - 2 - self._taken(columns) - len(_rows(subject(self.request), columns))
+        text = safe_line(self.request.reason)
+        whole = parted(text, columns, max(rows // 3, spare, 1))
+        return parted(text, columns, max(rows // 3, 1)) if whole[1] else whole
 
     def _wrapped(self, rows: int, columns: int) -> Fragments:
-        lines = subject(self.request)
-        if len(self._because(columns)) > max(rows // 3, 1):
-            lines += _styled("class:dim", f"because {safe_line(self.request.reason)}")
-        return [(style, row) for style, line in lines for row in wrap(line, max(columns - 2, 1))]
+        rest = self._reason(rows, columns)[1]
+        return _rows(subject(self.request) + (_styled("class:dim", f"because … {rest}") if rest else []), columns)
 
     def _answers(self, takes_keys: bool, columns: int) -> Fragments:
         if self.stage == "reason":
@@ -131,6 +133,11 @@ _DIFF = {"+": "class:added", "-": "class:removed", "@": "class:dim", "\\": "clas
 
 def _styled(style: str, text: str) -> Fragments:
     return [(style, line) for line in text.expandtabs(4).split("\n")]
+
+
+def _rows(lines: Fragments, columns: int) -> Fragments:
+    """The subject as it stands on the screen, two columns to the right."""
+    return [(style, row) for style, line in lines for row in wrap(line, max(columns - 2, 1))]
 
 
 def _indent(text: str) -> str:

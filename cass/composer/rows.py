@@ -36,6 +36,19 @@ def fold(text: str, columns: int) -> str:
     return "\n".join(row for line in text.split("\n") for row in _folded(line, max(columns, 1)))
 
 
+def parted(text: str, columns: int, most: int) -> tuple[list[str], str]:
+    """One line as `most` rows or fewer, broken between words where it can be, and what they have no room for."""
+    found = [row for line in fold(text, columns).split("\n") for row in wrap(line, max(columns, 1))]
+    if len(found) <= most:
+        return found, ""
+    *shown, last = found[:most]
+    last = wrap(last, max(columns - 1, 1))[0]
+    at = 0
+    for row in (*shown, last):
+        at = text.index(row.strip(), at) + len(row.strip())
+    return [*shown, f"{last}…"], text[at:].lstrip()
+
+
 def _folded(line: str, columns: int) -> list[str]:
     if cells(line) <= columns:
         return [line]
