@@ -16,8 +16,10 @@ def many(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def money(usd: float) -> str:
-    """``$12.30``, ``$0.0123``, ``under $0.0001``, ``$0``."""
+def money(usd: float | None) -> str:
+    """``$12.30``, ``$0.0123``, ``under $0.0001``, ``$0``; ``?`` for what is not known."""
+    if usd is None:
+        return "?"
     if 0 < usd < 0.0001:
         return "under $0.0001"
     return f"${usd:.2f}" if usd >= 1 else f"${usd:.4f}" if usd else "$0"

@@ -7,6 +7,7 @@ import contextlib
 import os
 import stat
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +42,7 @@ class Summary(NamedTuple):
     is_running: bool
     """Whether a worker holds it."""
     cost: float | None = None
-    """USD, as the end of its last turn says."""
+    """USD that it has cost so far, as far as that is known; None: of nothing."""
     agent_of: str | None = None
     parent_chat_id: str | None = None
     branch_from: str | None = None
@@ -108,7 +109,7 @@ def _summary(chat_id: str, path: str, cwd: str | None, agents: bool) -> Summary 
             return None
         created = str(first.get("created_at", ""))
         model = str(first.get("model", ""))
-        last = _last(fd, head, found)
+        last = _decode(next(_newest(fd, head, found), b""))
         return Summary(
             chat_id=chat_id,
             created_at=created,
@@ -117,7 +118,7 @@ def _summary(chat_id: str, path: str, cwd: str | None, agents: bool) -> Summary 
             cwd=place,
             title=_title(fd, head, found),
             is_running=presence.is_held(fd),
-            cost=last.get("spent"),
+            cost=_cost(fd, head, found, created),
             agent_of=agent_of,
             parent_chat_id=_id(first, "parent_chat_id"),
             branch_from=_id(first, "branch_from"),
@@ -131,10 +132,32 @@ def _id(first: dict[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _last(fd: int, head: bytes, found: os.stat_result) -> dict[str, Any]:
-    """The last record; empty where its line is longer than we read, or damaged."""
-    end = head if found.st_size == len(head) else os.pread(fd, _HEAD, max(0, found.st_size - _HEAD))
-    return _decode(end.rstrip(b"\n").rpartition(b"\n")[2])
+def _newest(fd: int, head: bytes, found: os.stat_result, size: int = _HEAD) -> Iterator[bytes]:
+    """The last lines, newest first, as far as they are in the last `size` bytes; the oldest of them may be cut."""
+    end = head if found.st_size <= len(head) else os.pread(fd, size, max(0, found.st_size - size))
+    return reversed(end.rstrip(b"\n").split(b"\n"))
+
+
+def _cost(fd: int, head: bytes, found: os.stat_result, begun: str) -> float | None:
+    """What the end of the last turn says, and what was used since; what is older than `begun` was the parent's."""
+    for size in (_HEAD, _TITLE_WITHIN):
+        known: list[float] = []
+        for record in map(_decode, _newest(fd, head, found, size)):
+            if "ts" in record:  # of Cassady 0.4, which knew no prices
+                return None
+            is_end = record.get("type") == "turn_end"
+            usd = record.get("spent") if is_end else _spent(record)
+            if isinstance(usd, (int, float)) and str(record.get("created_at", "")) >= begun:
+                known.append(usd)
+            if is_end or record.get("type") == "meta":
+                return round(sum(known), 9) if known else None
+    return None
+
+
+def _spent(record: dict[str, Any]) -> Any:
+    """What one record tells that it has cost."""
+    usage = record.get("usage")
+    return usage.get("cost") if isinstance(usage, dict) else record.get("spent")
 
 
 def _changed_at(last: dict[str, Any], found: os.stat_result) -> str:

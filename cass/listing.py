@@ -66,13 +66,14 @@ def lines(
 ) -> list[str]:
     """One chat a line: id, creation, what its worker does, age, model, cost, agents, directory, first message.
 
-    Cost, the number of agents in `counts` and directory only where there is one, or it is asked for.
+    Cost, the number of agents in `counts` and directory only where one is known, or it is asked for.
     """
     now = time.time()
     ids = _column([_STEP * min(level, _DEEPEST) + summary.chat_id for level, summary in rows])
     found = [summary for _, summary in rows]
     states = _column([_words(look(home.files(s.chat_id)).state) if s.is_running else "" for s in found])
-    costs = _column([_money(summary.cost) for summary in found], ">")
+    is_priced = any(summary.cost is not None for summary in found)
+    costs = _column([money(summary.cost) if is_priced else "" for summary in found], ">")
     agents = _column([f"+{counts[s.chat_id]}" if s.chat_id in counts else "" for s in found], ">")
     return [
         safe_line(
@@ -121,11 +122,6 @@ def choices(home: Home, found: Sequence[Summary], look: Look) -> list[str]:
 
 def _model(name: str) -> str:
     return safe_line(name.rpartition("/")[2])[:20]
-
-
-def _money(cost: float | None) -> str:
-    """What a chat has cost; "" where that is not known, or nothing."""
-    return money(cost) if cost else ""
 
 
 def _day(at: str) -> str:
@@ -241,7 +237,7 @@ def _lines(said: dict[str, Any], level: int) -> str:
     """One chat of ``cass status``, `level` steps right; an agent says whose it is, where that does not stand above."""
     of = "" if level else lineage.agent_of(said["agent_of"])
     context = said["context"] or {}
-    cost = f"  {_money(said['cost'])}" if said["cost"] else ""
+    cost = f"  {money(said['cost'])}" if said["cost"] is not None else ""
     used = f"  {100 * context['used'] // context['limit']}% of context" if context.get("used") else ""
     queue = f"  {len(said['queue'])} waiting" if said["queue"] else ""
     mode = f"  {said['mode']}" if said["mode"] else ""

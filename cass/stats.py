@@ -39,6 +39,11 @@ class Tally:
     unpriced: int = 0
     """Requests whose price is not known."""
 
+    @property
+    def known(self) -> float | None:
+        """USD, as far as it is known; None: of no request."""
+        return None if self.unpriced and self.unpriced == self.requests else round(self.cost, 9)
+
     def add(self, usage: Usage, cost: float | None) -> None:
         self.requests += 1
         self.input += usage.input
@@ -161,7 +166,7 @@ def _day(at: str) -> str:
 
 def _said(tally: Tally) -> dict[str, Any]:
     said = {name: getattr(tally, name) for name in Tally.__slots__}
-    return said | {"cost": round(tally.cost, 9)}
+    return said | {"cost": tally.known}
 
 
 # ---- for people -----------------------------------------------------------------------------------------------------
@@ -185,7 +190,7 @@ def chart(found: Stats, groups: Sequence[str], columns: int = 100) -> str:
 
 def _sums(tally: Tally) -> str:
     words = f"{tokens(tally.input)} tokens in ({_share(tally)} from the cache), {tokens(tally.output)} out"
-    if tally.cost:
+    if tally.cost or not tally.unpriced:
         words += f", {money(tally.cost)} at list prices"
     return words + (f"; the price of {tally.unpriced:,} is not known" if tally.unpriced else "")
 
@@ -215,9 +220,8 @@ def _share(tally: Tally) -> str:
 
 
 def _cost(tally: Tally) -> str:
-    if tally.unpriced == tally.requests:
-        return "?"
-    return ("over " if tally.unpriced else "") + money(tally.cost).replace("under ", "<")
+    is_part = tally.unpriced and tally.known is not None
+    return ("over " if is_part else "") + money(tally.known).replace("under ", "<")
 
 
 def _short(name: str) -> str:

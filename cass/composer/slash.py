@@ -169,7 +169,7 @@ class Slash:
                     ("mode", now.mode or unknown),
                     ("model", safe_line(f"{now.provider}: {now.model}") if now.model else unknown),
                     ("context", _context(now) if now.limit else unknown),
-                    ("cost", "not known" if now.cost is None else f"{money(now.cost)}, at list prices"),
+                    ("cost", _cost(now.cost)),
                     ("waiting", str(len(seat.waiting()))),
                 ]
             )
@@ -184,8 +184,7 @@ class Slash:
         cached = f" ({usage.cache_read:,} from the cache)" if usage.cache_read else ""
         reasoning = f" ({usage.reasoning:,} of reasoning)" if usage.reasoning else ""
         rows = [("input", f"{usage.input:,} tokens{cached}"), ("output", f"{usage.output:,} tokens{reasoning}")]
-        if usage.cost is not None:
-            rows.append(("cost", f"{money(usage.cost)}, at list prices"))
+        rows.append(("cost", _cost(usage.cost)))
         if now.cost is not None:
             rows.append(("the chat", f"{money(now.cost)} so far"))
         if now.used is not None and now.limit:
@@ -246,6 +245,10 @@ class Slash:
 
     def exit(self, _: str) -> None:
         self._composer.leave()
+
+
+def _cost(usd: float | None) -> str:
+    return "not known" if usd is None else f"{money(usd)}, at list prices"
 
 
 def _context(now: standing.Standing) -> str:

@@ -18,7 +18,7 @@ from terminal import Pty
 
 from cass import __version__, catalogue, cli, inbox, jsonl, presence, records
 from cass.home import Files, Home
-from cass.records import Approval, Assistant, Meta, TurnEnd, User
+from cass.records import Approval, Assistant, Compaction, Meta, TurnEnd, Usage, User
 
 PATIENT = 60
 ASKING = {"tool_calls": [{"name": "shell", "arguments": {"command": "touch made"}}]}
@@ -294,11 +294,29 @@ def test_what_chats_have_cost_stands_beside_them_where_it_is_known(three, home):
     end = TurnEnd(turn="0", answers=("0",), outcome="done", created_at="2026-02-01T00:00:00.000Z", spent=0.0123)
     with home.files(A).chat.open("ab") as chat:
         chat.write(records.encode(end))
-    dear, free = run("cass", "ls").stdout.splitlines()
+    dear, unknown = run("cass", "ls").stdout.splitlines()
     assert "model-x               $0.0123  first thing" in dear
-    assert "model-x                        (no message yet)" in free
+    assert "model-x                     ?  (no message yet)" in unknown
     (said,) = json.loads(run("cass", "status", A, "--json").stdout)
     assert said["cost"] == 0.0123
+
+
+@pytest.mark.parametrize(("cost", "shown"), [(0.0, "$0"), (0.0123, "$0.0123"), (None, "?")])
+def test_what_cost_nothing_and_what_is_not_known_are_the_same_in_every_list(home, workspace, cost, shown):
+    """Also where the turn has not ended, and where something stands behind its end."""
+    make(home, A, workspace, "hello")
+    at, usage = "2026-02-01T00:00:00.000Z", Usage(input=5, output=1, cost=cost)
+    answer = Assistant(id="a", content="x" * 9_000, created_at=at, model="a/model-x", usage=usage)
+    end = TurnEnd(turn="0", answers=("0",), outcome="done", created_at=at, usage=usage, spent=cost)
+    later = Compaction(summary="", first_kept_id=None, tokens_before=1, created_at=at)
+    for records_now in ([answer], [end], [later]):
+        with home.files(A).chat.open("ab") as chat:
+            chat.write(b"".join(map(records.encode, records_now)))
+        found = [json.loads(run("cass", command, "--json").stdout)[0] for command in ("ls", "status")]
+        (counted,) = json.loads(run("cass", "stats", "--json").stdout)["chat"]
+        assert [said["cost"] for said in (*found, counted)] == [cost] * 3
+    assert f"  {shown}  " in run("cass", "stats").stdout.replace("\n", "  \n")
+    assert (f"  {shown}  hello" in run("cass", "ls").stdout) is (cost is not None)
 
 
 def test_stats_are_a_table_json_or_of_one_chat(home, workspace):
