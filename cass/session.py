@@ -20,7 +20,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Self, Unpack
 
@@ -381,7 +381,7 @@ class Session:
                 net=settings.net,
                 writable=settings.sandbox_write,
                 denied=denied_paths(settings.rules),
-                kept=hidden.kept_in(str(root), os.environ),
+                kept=cache(partial(hidden.kept_in, str(root), os.environ)),
                 private_hosts=settings.fetch_private,
             ),
             model=settings.model,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cass import catalogue, commands, extras, itself, listing
+from cass import catalogue, commands, listing
 from cass.errors import ConfigError, UsageError
 from cass.flags import flags
 from cass.home import Files, Home
@@ -134,6 +134,8 @@ def _runner(jobs: int, address: str | None) -> "Runner":
     try:
         from cass import scheduler
     except ModuleNotFoundError:
+        from cass import extras
+
         raise UsageError(f"--dask needs a package: {extras.adding('dask')}") from None
     return scheduler.runner(Home.find(), address)
 
@@ -304,6 +306,8 @@ def _acp(**given: Any) -> None:
     try:
         from cass.acp import server
     except ModuleNotFoundError as e:
+        from cass import extras
+
         raise ConfigError(f"cass acp needs a package: {extras.adding('acp')}") from e
     if sys.stdin.isatty():
         err("cass acp waits for the JSON-RPC of an editor, which starts it itself; Ctrl-C ends it")
@@ -379,6 +383,8 @@ def _setup(yes: bool, **wanted: str | None) -> None:
 def _local(file: str, options: tuple[str, ...]) -> None:
     # Be ``cass`` anew: the launcher forks before anything is loaded.
     arguments = ["--provider", "local", "--model", file, *options]
+    from cass import itself
+
     os.execv(sys.executable, itself.argv("cass", *arguments))
 
 

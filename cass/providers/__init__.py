@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cass import extras
 from cass.config import Connection
 from cass.context import Request
 from cass.errors import ConfigError
@@ -85,6 +84,8 @@ def open_ring() -> Any:
     try:
         from cass.providers import ring as found
     except ModuleNotFoundError as e:
+        from cass import extras
+
         raise ConfigError(f"the system's keyring needs a package: {extras.adding('keyring')}") from e
     return found
 

@@ -87,7 +87,7 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
     asked["closed"] = place.homes
     asked["root"] = str(place.root).rstrip("/")
     # One that was decided about by its name is searched.
-    kept = [top for top in place.kept if not any(is_below(path, top) for path in paths)]
+    kept = [top for top in place.kept() if not any(is_below(path, top) for path in paths)]
     asked["denied"] = _denied((*place.denied, *(glob.escape(top) + end for top in kept for end in ("", "/*"))))
     parts = [error + "\n" for error in errors]
     try:

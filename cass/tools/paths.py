@@ -113,8 +113,8 @@ class Place:
     """Directories elsewhere that it may write to there, as the person named them."""
     denied: tuple[str, ...] = ()
     """Patterns as of `fnmatch`, of absolute resolved paths: grep leaves out what matches one, and all below it."""
-    kept: tuple[str, ...] = ()
-    """Where credentials are kept in the workspace, resolved: as if they were outside of it."""
+    kept: Callable[[], tuple[str, ...]] = tuple
+    """Where credentials are kept in the workspace, resolved: as if they were outside of it. Looked up when needed."""
     shelves: tuple[str, ...] = ()
     """Can be read wherever they lie, as if they were in the workspace: directories with all below them, and files,
     absolute and resolved."""
@@ -156,7 +156,7 @@ def _reach(text: str, place: Place, write: bool) -> Reach:
     _check_length(path, text)  # links may have made it longer
     homes = place.homes
     own = any(_is_below(path, home) for home in homes) or _has_ancestor(path, homes)
-    secret = any(_is_below(path, top) for top in place.kept)
+    secret = any(_is_below(path, top) for top in place.kept())
     shelved = not write and any(_is_below(path, shelf) for shelf in place.shelves)
     readable = shelved or (not write and any(_is_below(path, os.path.join(home, "docs")) for home in homes))
     return Reach(
