@@ -9,8 +9,8 @@ person has none of that name. Format: https://agentskills.io/specification
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from cass import frontmatter, trust
 from cass.errors import UsageError
@@ -33,8 +33,7 @@ _FACT = "skill "
 _WORDS = "instructions for kinds of task; before a task that one of them is for, read its file"
 
 
-@dataclass(frozen=True, slots=True)
-class Skill:
+class Skill(NamedTuple):
     name: str
     description: str
     """One line, never empty."""
