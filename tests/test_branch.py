@@ -5,6 +5,7 @@ import stat
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stage import wait_for
 
 from cass import branch, catalogue, chat, context, ends, jsonl, records, standing
 from cass.branch import Kind
@@ -277,10 +278,15 @@ def test_whatever_a_chat_holds_its_branches_are_closed_and_share_its_points(kind
 
 def test_a_branch_has_cost_nothing_yet(home, workspace):
     files = chat.create(home, cwd=workspace, provider="demo", model="demo", system="x")
-    spent = [dataclasses.replace(record, spent=0.5) if isinstance(record, TurnEnd) else record for record in SAID]
+    at = chat.first(files).created_at
+    spent = [
+        dataclasses.replace(record, spent=0.5, created_at=at) if isinstance(record, TurnEnd) else record
+        for record in SAID
+    ]
     with open(files.chat, "ab") as file:
         file.writelines(map(records.encode, spent))
     found = branch.read(files)
+    wait_for(lambda: jsonl.now() > at)  # a branch is younger than what it took over
     made = branch.branch(files, found, branch.end([record for record, _ in found]))
     costs = {summary.chat_id: summary.cost for summary in catalogue.summaries(home)}
     assert costs == {files.chat_id: 0.5, made.chat_id: None}

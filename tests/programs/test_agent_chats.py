@@ -28,6 +28,11 @@ def make(home: Home, chat_id: str, cwd, said: str, **more) -> Files:
     return home.files(chat_id)
 
 
+def told(line: str) -> str:
+    """What a line says behind the model and what the chat has cost."""
+    return line.partition(f"  {'m':20}  $0.5000  ")[2]
+
+
 @pytest.fixture
 def family(home, workspace):
     """A chat, its agent, that one's agent in another directory, a branch, and a chat that has none."""
@@ -41,7 +46,7 @@ def family(home, workspace):
 def test_agents_are_left_out_and_counted_at_the_chat_they_work_for(family):
     lines = run("cass", "ls").stdout.splitlines()
     assert [line.partition(" ")[0] for line in lines] == [OTHER, BRANCH, PARENT]
-    assert [line.partition(f"  {'m':20}  ")[2] for line in lines] == [
+    assert [told(line) for line in lines] == [
         "    something else",
         "    the other way",
         "+2  the work",
@@ -50,7 +55,7 @@ def test_agents_are_left_out_and_counted_at_the_chat_they_work_for(family):
 
 def test_where_no_chat_has_an_agent_the_list_is_as_before(home, workspace):
     make(home, OTHER, workspace, "something else")
-    assert run("cass", "ls").stdout.splitlines()[0].endswith(f"  {'m':20}  something else")
+    assert told(run("cass", "ls").stdout.splitlines()[0]) == "something else"
 
 
 def test_a_tree_shows_agents_and_branches_below_the_chat_they_came_from(family):
@@ -62,7 +67,7 @@ def test_a_tree_shows_agents_and_branches_below_the_chat_they_came_from(family):
         f"  {CHILD}",
         f"    {GRANDCHILD}",
     ]
-    assert [line.partition(f"  {'m':20}  ")[2] for line in rows] == [
+    assert [told(line) for line in rows] == [
         "something else",
         "the work",
         "branch: the other way",
