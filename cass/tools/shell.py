@@ -28,6 +28,9 @@ NAMED = 5
 """Files that are named of those."""
 FILE_BYTES = 64 << 20
 """Kept in the file of long output."""
+TRIES = 8
+"""A socket that is to be hidden may be gone before the sandbox is made, which fails then: it is made anew, as nothing
+was run."""
 
 
 def action(arguments: Arguments, place: Place) -> Action:
@@ -52,6 +55,16 @@ async def run(arguments: Arguments, place: Place) -> AsyncGenerator[str | Outcom
 
 async def execute(command: str, place: Place, limit_s: float) -> AsyncGenerator[str | Outcome, None]:
     """Run a command of bash: its output as it comes, then what came of it. Raises ToolError."""
+    for left in reversed(range(TRIES)):
+        async with aclosing(_tried(command, place, limit_s, is_last=not left)) as pieces:
+            async for piece in pieces:
+                yield piece
+                if isinstance(piece, Outcome):
+                    return
+
+
+async def _tried(command: str, place: Place, limit_s: float, *, is_last: bool) -> AsyncGenerator[str | Outcome, None]:
+    """The same, but for no outcome where the sandbox could not be made, and nothing was run."""
     output = Output(place.out / place.call_id)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     cell = await Cell.make(place) if place.sandboxed else None
@@ -60,14 +73,16 @@ async def execute(command: str, place: Place, limit_s: float) -> AsyncGenerator[
         async with aclosing(child.output(limit_s)) as pieces:
             async for piece in pieces:
                 output.add(piece)
-                if text := decoder.decode(piece):
+                if (text := decoder.decode(piece)) and (cell is None or cell.has_begun):
                     yield text
     finally:
         output.close()
         await child.close()
     problem = f"timed out after {limit_s:g} s" if child.timed_out else _problem(child.status)
     if cell and not cell.has_begun and not child.timed_out:
-        raise ToolError(f"the sandbox could not be made, and the command was not run: {output.text()}")
+        if is_last:
+            raise ToolError(f"the sandbox could not be made, and the command was not run: {output.text()}")
+        return
     news = _listed(await cell.news()) if cell else ""
     text = output.text() + _remark(child, cell) + (f"\n[{NEWS}: {news}]" if news else "")
     notice = f"{NEWS}: {news}; look at them before you go on" if news else None

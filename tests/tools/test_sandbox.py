@@ -470,3 +470,24 @@ def test_where_the_sandbox_cannot_be_made_nothing_is_run(held):
     with pytest.raises(tools.ToolError, match="the sandbox could not be made, and the command was not run: bwrap: "):
         held.outcome("shell", command=f"touch {made}")
     assert not made.exists()
+
+
+@linux
+def test_a_socket_that_goes_while_the_sandbox_is_made_keeps_no_command_from_running(held):
+    code = (
+        "import os, socket, sys, time\n"
+        "for n in range(10**9):\n"
+        "    path = f'{sys.argv[1]}/{n % 7}'\n"
+        "    with socket.socket(socket.AF_UNIX) as made:\n"
+        "        made.bind(path)\n"
+        "        time.sleep(0.001)\n"
+        "        os.unlink(path)\n"
+        "    time.sleep(0.004)\n"
+    )
+    churning = subprocess.Popen([sys.executable, "-c", code, str(held.beside)])
+    try:
+        said = [held.outcome("shell", command="echo ran").content for _ in range(40)]
+    finally:
+        churning.kill()
+        churning.wait()
+    assert said == ["ran"] * 40
