@@ -155,15 +155,11 @@ class Agent:
     async def _close(self) -> None:
         """Leave it; a turn that still runs is cancelled first, and a message that nobody took is taken back."""
         try:
-            if self._end is None and not self._take_back():
+            if self._end is None and not inbox.withdraw(self._files, self._id):
                 await self._cancel()
         finally:
             self._watch.close()
             os.close(self._attached)
-
-    def _take_back(self) -> bool:
-        waiting = next((item for item in inbox.waiting(self._files) if item.id == self._id), None)
-        return waiting is not None and inbox.take_back(self._files, waiting.name) is not None
 
     async def _cancel(self) -> None:
         deadline = time.monotonic() + GRACE_S
@@ -173,4 +169,6 @@ class Agent:
                 said_at = time.monotonic()
                 inbox.put(self._files, {"type": "cancel"})
             await asyncio.sleep(_SHORTEST_S)
-            any(self._is_end(record) for record in self._watch.news())
+            for record in self._watch.news():
+                if self._is_end(record):
+                    break

@@ -174,6 +174,12 @@ def take_back(files: Files, name: str) -> dict[str, Any] | None:
         mine.unlink(missing_ok=True)
 
 
+def withdraw(files: Files, id: str) -> bool:
+    """Take the waiting message `id` back; False where it waits no more, or the worker was faster."""
+    item = next((item for item in waiting(files) if item.id == id), None)
+    return item is not None and take_back(files, item.name) is not None
+
+
 def parse(data: bytes) -> dict[str, Any]:
     """The item that `data` holds. Raises ValueError where it holds none."""
     item = jsonl.load(data)

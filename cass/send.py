@@ -54,9 +54,8 @@ def hire(files: Files, id: str, start: bool, flags: Sequence[str] = ()) -> None:
             raise NoWorker(f"no worker is running for {files.chat_id}; start one with: cass --resume {files.chat_id}")
         presence.start(files, flags).wait()
     except CassError as e:
-        waiting = next((item for item in inbox.waiting(files) if item.id == id), None)
         # Whoever took it meanwhile is a worker: then the message is heard, and nothing went wrong.
-        if waiting is not None and inbox.take_back(files, waiting.name) is not None:
+        if inbox.withdraw(files, id):
             e.add_note("the message was taken back")
             raise
         if presence.is_running(files):

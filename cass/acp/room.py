@@ -127,10 +127,9 @@ class Room:
         """Take the message back where it still waits; else interrupt the turn."""
         if self._waiting is None:
             return
-        for item in inbox.waiting(self.files):
-            if item.id == self._waiting and inbox.take_back(self.files, item.name) is not None:
-                self._taken_back = True
-                return
+        if inbox.withdraw(self.files, self._waiting):
+            self._taken_back = True
+            return
         with contextlib.suppress(CassError):  # no worker is there: there is nothing to interrupt
             send.command(self.files, {"type": "cancel"})
 
